@@ -1,0 +1,1 @@
+"""What a Fabric program does: abstract objects, their states, and the events that rules ask about."""

@@ -1,0 +1,1 @@
+"""Edits: their descriptions (`model`), their meaning on `ast` (`tree`), and their making with LibCST (`rewrite`)."""

@@ -1,0 +1,127 @@
+"""The edits that fixes are made of: small frozen descriptions, each with a twin on `ast` and on LibCST.
+
+A place is a `Span` in `ast` coordinates (lines from 1, columns in UTF-8 bytes) of the source that was analysed.
+`code` is Python source without indentation of its own; a compound statement is indented by four blanks and is
+re-indented to its place.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fabric_fix.finding import Span
+
+
+class Where(enum.Enum):
+    """On which side of its anchor a statement is put."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True)
+class ReplaceExpression:
+    """Put another expression in the place of one; parentheses and comments around it stay."""
+
+    span: Span
+    code: str
+
+
+@dataclass(frozen=True)
+class BindResult:
+    """Turn an expression statement into an assignment: `targets = <expression>`."""
+
+    statement: Span
+    targets: str
+
+
+@dataclass(frozen=True)
+class ReplaceTargets:
+    """Replace the target of an assignment that has exactly one `=` (`a, b = f()` -> `targets = f()`).
+
+    An annotated assignment is refused.
+    """
+
+    statement: Span
+    targets: str
+
+
+@dataclass(frozen=True)
+class AddArgument:
+    """Add an argument to a call: a keyword at the end, or a positional one at `index` (its place among positionals).
+
+    Refused where a `*` or `**` argument could already hold it.
+    """
+
+    call: Span
+    code: str
+    keyword: str | None = None
+    index: int | None = None
+
+
+@dataclass(frozen=True)
+class RemoveArgument:
+    """Remove one argument of a call; `argument` is the span of its value (a keyword's value, too)."""
+
+    call: Span
+    argument: Span
+
+
+@dataclass(frozen=True)
+class RemoveStatement:
+    """Remove a statement; its comments stay, and a block that would be empty gets `pass`."""
+
+    statement: Span
+
+
+@dataclass(frozen=True)
+class InsertStatement:
+    """Insert one statement (simple or compound) beside another, in the same block."""
+
+    anchor: Span
+    where: Where
+    code: str
+
+
+@dataclass(frozen=True)
+class MoveStatement:
+    """Move a statement beside another of the same block; its comments go with it, blank lines do not.
+
+    Edits inside the moved statement are made as well.
+    """
+
+    statement: Span
+    anchor: Span
+    where: Where
+
+
+@dataclass(frozen=True)
+class ReplaceStatement:
+    """Put one statement (simple or compound) in the place of another; comments above and behind it stay."""
+
+    statement: Span
+    code: str
+
+
+@dataclass(frozen=True)
+class AddImport:
+    """Make sure that `from module import name` is there, at the top of the file; nothing when it is already."""
+
+    module: str
+    name: str
+
+
+Edit: TypeAlias = (
+    ReplaceExpression
+    | BindResult
+    | ReplaceTargets
+    | AddArgument
+    | RemoveArgument
+    | RemoveStatement
+    | InsertStatement
+    | MoveStatement
+    | ReplaceStatement
+    | AddImport
+)
