@@ -1,0 +1,13 @@
+"""The look at the bytes that spares nearly every file from being decoded and parsed."""
+
+from __future__ import annotations
+
+
+def is_relevant(data: bytes) -> bool:
+    """Whether a file can matter to a Fabric program: it names Fabric, and a method that the rules look at.
+
+    "abric" stands for `Fabric`, `fabric` and `lightning_fabric` alike. All words are ASCII, and every encoding that
+    Python takes for source holds them as such, so the bytes need no decoding.
+    """
+    names_fabric = b"abric" in data or b"LightningLite" in data
+    return names_fabric and (b"setup" in data or b"backward" in data or b"no_sync" in data)
