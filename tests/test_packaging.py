@@ -229,3 +229,10 @@ def first_command(section: str) -> str:
     found = re.search(rf"^## {section}$.*?^```sh\n(.+?)$", readme(), re.MULTILINE | re.DOTALL)
     assert found is not None, f"README has no commands under {section}"
     return found[1]
+
+
+def test_no_option_of_the_command_is_missing_from_the_readme() -> None:
+    done = subprocess.run([sys.executable, "-m", "fabric_fix", "--help"], capture_output=True, text=True, check=True)
+    options = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", done.stdout, re.MULTILINE)) - {"--help"}
+    rows = "\n".join(re.findall(r"^\| (`--.+?) \|", readme(), re.MULTILINE))
+    assert set(re.findall(r"--[a-z-]+", rows)) == options
