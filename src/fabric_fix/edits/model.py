@@ -14,6 +14,10 @@ from typing import TypeAlias
 from fabric_fix.finding import Span
 
 
+class EditError(Exception):
+    """An edit that cannot be made; the message is the reason, fit to be shown to the user."""
+
+
 class Where(enum.Enum):
     """On which side of its anchor a statement is put."""
 
@@ -78,7 +82,10 @@ class RemoveStatement:
 
 @dataclass(frozen=True)
 class InsertStatement:
-    """Insert one statement (simple or compound) beside another, in the same block."""
+    """Insert one statement (simple or compound) beside another, in the same block.
+
+    Several statements put on the same side of one anchor stand in the order in which they were given.
+    """
 
     anchor: Span
     where: Where

@@ -1,0 +1,83 @@
+"""Edits of one plan that contradict each other: an edit inside something that another edit takes away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fabric_fix.edits.model import (
+    AddArgument,
+    AddImport,
+    BindResult,
+    Edit,
+    EditError,
+    InsertStatement,
+    MoveStatement,
+    RemoveArgument,
+    RemoveStatement,
+    ReplaceExpression,
+    ReplaceStatement,
+    ReplaceTargets,
+)
+from fabric_fix.finding import Span
+
+
+def place_of(edit: Edit) -> Span | None:
+    """The span of what an edit changes; None for AddImport and for InsertStatement, which change nothing there is."""
+    if isinstance(edit, ReplaceExpression):
+        return edit.span
+    if isinstance(edit, AddArgument | RemoveArgument):
+        return edit.call
+    if isinstance(edit, AddImport | InsertStatement):
+        return None
+    return edit.statement
+
+
+def anchor_of(edit: Edit) -> Span | None:
+    """The span of the statement beside which an edit puts another; None for edits without an anchor."""
+    return edit.anchor if isinstance(edit, InsertStatement | MoveStatement) else None
+
+
+def lost_to(edit: Edit) -> Span | None:
+    """The span of what an edit takes away, so that no other edit may be made inside it."""
+    if isinstance(edit, RemoveStatement | ReplaceStatement):
+        return edit.statement
+    if isinstance(edit, ReplaceExpression):
+        return edit.span
+    return edit.argument if isinstance(edit, RemoveArgument) else None
+
+
+def check_conflicts(edits: Sequence[Edit]) -> None:
+    """Raise EditError when an edit would be lost in, or depends on the place of, what another takes away."""
+    moved = [edit.statement for edit in edits if isinstance(edit, MoveStatement)]
+    if len(set(moved)) != len(moved):
+        raise EditError("a statement would be moved twice")
+    bound = [edit.statement for edit in edits if isinstance(edit, BindResult | ReplaceTargets)]
+    if len(set(bound)) != len(bound):
+        raise EditError("the targets of a statement would be set twice")
+    for taker in edits:
+        lost = lost_to(taker)
+        if lost is not None:
+            _check_lost(lost, taker, edits)
+    if any(anchor_of(edit) in moved for edit in edits if anchor_of(edit) is not None):
+        raise EditError("a statement would be put beside one that is moved away")
+
+
+def _check_lost(lost: Span, taker: Edit, edits: Sequence[Edit]) -> None:
+    for other in edits:
+        if other is taker:
+            continue
+        place, anchor = place_of(other), anchor_of(other)
+        if place == lost and isinstance(taker, ReplaceExpression) and isinstance(other, BindResult | MoveStatement):
+            continue  # a bare expression has the span of its statement
+        if place is not None and contains(lost, place):
+            raise EditError(f"two edits touch the same code at line {place.line}")
+        if anchor is not None and anchor != lost and contains(lost, anchor):
+            raise EditError(f"a statement would be put into code that is replaced at line {lost.line}")
+
+
+def contains(outer: Span, inner: Span) -> bool:
+    """Whether a span lies within another (or is the same)."""
+    return (outer.line, outer.column) <= (inner.line, inner.column) and (inner.end_line, inner.end_column) <= (
+        outer.end_line,
+        outer.end_column,
+    )

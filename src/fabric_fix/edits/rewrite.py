@@ -1,0 +1,162 @@
+"""Making fixes in a text: plan, one pass over one LibCST tree, and proof of the result."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fabric_fix.edits.conflicts import check_conflicts
+from fabric_fix.edits.imports import place_imports
+from fabric_fix.edits.model import Edit, EditError
+from fabric_fix.edits.plan import Region, regions_of, touched_lines, touches
+from fabric_fix.edits.tree import apply_to_tree
+from fabric_fix.edits.verify import check_result, parse
+from fabric_fix.finding import Fix
+
+if TYPE_CHECKING:
+    from fabric_fix.edits.locate import Located
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A text after its fixes, and what became of each of them."""
+
+    text: str
+    applied: tuple[Fix, ...]
+    waiting: tuple[Fix, ...]
+    """These touch an applied (or failed) one, and are to be looked for again in the new text."""
+    failed: tuple[tuple[Fix, str], ...]
+    """These cannot be made, with the reason."""
+
+
+def rewrite(text: str, fixes: Sequence[Fix]) -> Rewritten:
+    """Make fixes in a text (newlines as in the file, no byte order mark), earlier ones before later ones.
+
+    Never raises for what is in the text or in the fixes: a fix that cannot be made, or whose result cannot be
+    proved right, is in `failed` with its reason, and the others stand.
+    """
+    try:
+        source = _Source(text)
+    except EditError as error:
+        return Rewritten(text, (), (), tuple((fix, str(error)) for fix in fixes))
+    return _Session(source).run(fixes)
+
+
+class _Source:
+    """A text that LibCST writes back as it is. Raises EditError for one that it does not."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tree = _parse_ast(text)
+        self.located = _parse_cst(text)
+
+    def result(self, edits: Sequence[Edit]) -> str:
+        """The text with edits made and proved right. Raises EditError with the reason when it cannot be."""
+        try:
+            return self._result(edits)
+        except RecursionError as error:
+            raise EditError("the file is too deeply nested to be edited") from error
+        except EditError:
+            raise
+        except Exception as error:  # LibCST's validation raises many kinds, and one fix must not cost the others
+            raise EditError(f"the edit cannot be made: {type(error).__name__}: {error}") from error
+
+    def _result(self, edits: Sequence[Edit]) -> str:
+        from fabric_fix.edits.transform import transform
+
+        expected = apply_to_tree(parse(self.text), edits)
+        placed = place_imports(self.tree, edits)
+        check_conflicts(placed)
+        result = transform(self.located, placed)
+        if self.located.lines.text != self.text:
+            result = _without_last_newline(result)
+        check_result(self.text, result, expected, touched_lines(self.tree, placed))
+        return result
+
+
+class _Session:
+    """One call of `rewrite`: what was decided about each fix so far."""
+
+    def __init__(self, source: _Source) -> None:
+        self.source = source
+        self.chosen: list[Fix] = []
+        self.waiting: list[Fix] = []
+        self.failed: list[tuple[Fix, str]] = []
+
+    def run(self, fixes: Sequence[Fix]) -> Rewritten:
+        self._choose(fixes)
+        try:
+            text = self._make(self.chosen)
+        except EditError:
+            text = self._make_one_by_one()
+        return Rewritten(text, tuple(self.chosen), tuple(self.waiting), tuple(self.failed))
+
+    def _choose(self, fixes: Sequence[Fix]) -> None:
+        taken: list[Region] = []
+        for fix in fixes:
+            try:
+                regions = regions_of(self.source.tree, fix)
+            except EditError as error:
+                self.failed.append((fix, str(error)))
+                continue
+            if touches(regions, taken):
+                self.waiting.append(fix)
+            else:
+                self.chosen.append(fix)
+                taken.extend(regions)
+
+    def _make(self, fixes: Sequence[Fix]) -> str:
+        edits = [edit for fix in fixes for edit in fix.edits]
+        return self.source.result(edits) if edits else self.source.text
+
+    def _make_one_by_one(self) -> str:
+        """Keep each fix that can be made beside those kept before it."""
+        text, kept = self.source.text, list[Fix]()
+        for fix in self.chosen:
+            try:
+                text = self._make([*kept, fix])
+                kept.append(fix)
+            except EditError as error:
+                self.failed.append((fix, str(error)))
+        self.chosen = kept
+        return text
+
+
+def _parse_ast(text: str) -> ast.Module:
+    try:
+        return parse(text)
+    except (SyntaxError, ValueError) as error:
+        raise EditError(f"the file is no Python: {error}") from error
+    except (RecursionError, MemoryError) as error:
+        raise EditError("the file is too deeply nested to be edited") from error
+
+
+def _parse_cst(text: str) -> Located:
+    import libcst
+
+    from fabric_fix.edits.lines import LineTable
+    from fabric_fix.edits.locate import Located
+
+    complete = text if text.endswith(("\n", "\r")) else text + LineTable(text).newline_at(len(text))
+    try:
+        located = Located(libcst.parse_module(complete), complete)
+    except libcst.ParserSyntaxError as error:
+        raise EditError("LibCST cannot parse the file, though Python can") from error
+    except RecursionError as error:
+        raise EditError("the file is too deeply nested to be edited") from error
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of the native parser is a BaseException
+        raise EditError(f"LibCST cannot parse the file: {type(error).__name__}: {error}") from error
+    if located.code != complete:
+        raise EditError("LibCST does not write the file back as it is")
+    return located
+
+
+def _without_last_newline(text: str) -> str:
+    for newline in ("\r\n", "\n", "\r"):
+        if text.endswith(newline):
+            return text[: -len(newline)]
+    return text
