@@ -8,8 +8,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fabric_fix.config import ConfigError, Configs, Settings
-from fabric_fix.ignoring import NEVER_SOURCE, Patterns, excluding, is_left_out, patterns_above, project_root
-from fabric_fix.ignoring import read_patterns
+from fabric_fix.ignoring import (
+    NEVER_SOURCE,
+    Patterns,
+    excluding,
+    is_left_out,
+    patterns_above,
+    project_root,
+    read_patterns,
+)
 from fabric_fix.problem import Problem, os_reason
 
 SUFFIXES = (".py", ".pyw")
@@ -180,19 +187,15 @@ class Discovery:
         inside = real.startswith(root + os.sep) and os.path.exists(real)
         return inside and NEVER_SOURCE.isdisjoint(real[len(root) :].split(os.sep))
 
-    def _add_file(
-        self, path: str, real: str, folder: str, ignores: tuple[Patterns, ...], named: bool = False
-    ) -> None:
+    def _add_file(self, path: str, real: str, folder: str, ignores: tuple[Patterns, ...], named: bool = False) -> None:
         settings = self._settings(folder)
         if settings is not None:
             self._keep(Candidate(path, real, settings, ignores, named))
 
     def _keep(self, candidate: Candidate) -> None:
-        """One candidate for each real file: what was named counts before what was found, its own name before a link's."""
+        """One candidate for each real file: one that was named counts before one that was found, then its own name."""
         known = self._found.get(candidate.real)
-        if known is None or (candidate.named and not known.named):
-            self._found[candidate.real] = candidate
-        elif candidate.named and known.path != shown(known.real) and candidate.path == shown(candidate.real):
+        if known is None or _rank(candidate) > _rank(known):
             self._found[candidate.real] = candidate
 
     def _settings(self, folder: str) -> Settings | None:
@@ -203,3 +206,7 @@ class Discovery:
             if error.problem not in self.problems:
                 self.problems.append(error.problem)
             return None
+
+
+def _rank(candidate: Candidate) -> tuple[bool, bool]:
+    return candidate.named, candidate.path == shown(candidate.real)

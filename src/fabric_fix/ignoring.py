@@ -11,9 +11,35 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 NEVER_SOURCE = frozenset(
-    ".bzr .direnv .eggs .git .git-rewrite .hg .ipynb_checkpoints .mypy_cache .nox .pants.d .pyenv .pytest_cache"
-    " .pytype .ruff_cache .svn .tox .venv .vscode __pycache__ __pypackages__ _build buck-out build dist node_modules"
-    " site-packages venv".split()
+    {
+        ".bzr",
+        ".direnv",
+        ".eggs",
+        ".git",
+        ".git-rewrite",
+        ".hg",
+        ".ipynb_checkpoints",
+        ".mypy_cache",
+        ".nox",
+        ".pants.d",
+        ".pyenv",
+        ".pytest_cache",
+        ".pytype",
+        ".ruff_cache",
+        ".svn",
+        ".tox",
+        ".venv",
+        ".vscode",
+        "__pycache__",
+        "__pypackages__",
+        "_build",
+        "buck-out",
+        "build",
+        "dist",
+        "node_modules",
+        "site-packages",
+        "venv",
+    }
 )
 """Names of folders that a walk leaves out: those of ruff, and byte code."""
 
@@ -44,7 +70,7 @@ def is_left_out(chain: tuple[Patterns, ...], path: str, is_folder: bool) -> bool
 
 @lru_cache(maxsize=64)
 def excluding(base: str, words: tuple[str, ...]) -> Patterns:
-    """The patterns of an `exclude` option; ValueError for one that is no pattern. Absolute ones are anchored to `base`."""
+    """The patterns of an `exclude` option; ValueError for one that is none. Absolute ones are anchored to `base`."""
     prefix = base.rstrip("/") + "/"
     lines = ["/" + word[len(prefix) :] if word.startswith(prefix) else word.removeprefix("./") for word in words]
     return Patterns(base, _spec(lines))

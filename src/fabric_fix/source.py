@@ -65,7 +65,7 @@ def _declared_encoding(path: str, body: bytes, mark: bytes) -> str | Problem:
 
 
 def _cookie(head: list[bytes]) -> tuple[int, str]:
-    """The line, from 1, and the name of the coding cookie in the first two lines; the second counts behind a comment."""
+    """Line, from 1, and name of the coding cookie in the first two lines; the second counts behind a comment."""
     import re
 
     for row, line in enumerate(head, 1):

@@ -1,63 +1,67 @@
-"""Comments that silence a statement: `# noqa`, `# noqa: FF201`, `# fabric-fix: ignore` and `# fabric-fix: ignore[FF201]`."""
+"""Comments that silence a statement: `# noqa`, `# noqa: FF201`, `# fabric-fix: ignore`, and the last with `[FF201]`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+import tokenize
+from collections.abc import Iterator, Mapping
+from io import StringIO
 
-from fabric_fix.finding import Finding, Span
+from fabric_fix.finding import Finding
 
-Silences = Mapping[int, tuple[str, ...]]
-"""For a line (from 1) that has such a comment: the codes it names, in capitals; empty when it silences everything."""
+Silences = Mapping[int, tuple[frozenset[str], ...]]
+"""For each line (from 1) of a logical line that has such comments: the codes or names, in capitals, that each of them
+gives; an empty set silences everything."""
+
+_OWN = re.compile(r"#\s*fabric-fix:\s*ignore\b\s*(?:\[([^\]]*)\])?", re.IGNORECASE)
+_NOQA = re.compile(r"#\s*noqa(?![\w-])\s*(?::\s*([A-Z][\w-]*(?:[,\s]+[A-Z]+[0-9]+)*))?", re.IGNORECASE)
 
 
 def silences(text: str) -> Silences:
-    """The suppression comments of a source that parses, by line."""
+    """The suppression comments of a source that parses.
+
+    A logical line is a simple statement, or the head of a compound one: a comment in the body of a `with` does not
+    silence what is wrong with the `with`.
+    """
     folded = text.casefold()
     if "noqa" not in folded and "fabric-fix" not in folded:
         return {}  # nearly every file: it need not be tokenized
-    return {line: codes for line, comment in _comments(text) if (codes := _codes(comment)) is not None}
+    found: dict[int, tuple[frozenset[str], ...]] = {}
+    for lines, comments in _logical_lines(text):
+        if codes := tuple(named for comment in comments for named in _codes(comment)):
+            found.update(dict.fromkeys(lines, codes))
+    return found
 
 
 def is_silenced(finding: Finding, comments: Silences) -> bool:
-    """Whether a comment on any line of the finding's statement (for a compound one: of its head) names its code."""
+    """Whether a comment on the statement of a finding names its code or name, or everything."""
     if not comments:
         return False
-    for span in (finding.span, finding.statement or finding.span):
-        if any(_names(comments[line], finding) for line in _lines(span) if line in comments):
-            return True
-    return False
+    places = {finding.span.line, (finding.statement or finding.span).line}
+    named = [codes for line in places for codes in comments.get(line, ())]
+    return any(not codes or not codes.isdisjoint((finding.code.upper(), finding.name.upper())) for codes in named)
 
 
-def _lines(span: Span) -> range:
-    return range(span.line, span.end_line + 1)
-
-
-def _names(codes: tuple[str, ...], finding: Finding) -> bool:
-    known = (finding.code.upper(), finding.name.upper())
-    return not codes or any(code in known for code in codes)
-
-
-def _comments(text: str) -> Iterable[tuple[int, str]]:
-    """Line and text of every comment; tokens, not patterns, so that none is seen inside a string."""
-    import io
-    import tokenize
-
-    lines = io.StringIO(text.replace("\r\n", "\n").replace("\r", "\n"), newline="\n")
+def _logical_lines(text: str) -> Iterator[tuple[range, list[str]]]:
+    """The lines and the comments of each logical line; tokens, so that no comment is seen inside a string."""
+    stream = StringIO(text.replace("\r\n", "\n").replace("\r", "\n"), newline="\n")
+    start, comments = 0, list[str]()
     try:
-        for token in tokenize.generate_tokens(lines.readline):
+        for token in tokenize.generate_tokens(stream.readline):
             if token.type == tokenize.COMMENT:
-                yield token.start[0], token.string
+                comments.append(token.string)
+            elif token.type == tokenize.NEWLINE:
+                yield range(start, token.start[0] + 1), comments
+                start, comments = 0, []
+            elif token.type == tokenize.NL:
+                comments = comments if start else []  # a comment on a line of its own is on no statement
+            elif token.type not in (tokenize.INDENT, tokenize.DEDENT):
+                start = start or token.start[0]
     except (tokenize.TokenError, SyntaxError):
         return  # an end that `ast` takes and `tokenize` does not, such as a lone backslash: comments so far count
 
 
-def _codes(comment: str) -> tuple[str, ...] | None:
-    """The codes that a comment names, none for all of them, None when it is about something else."""
-    import re
-
-    own = re.search(r"#\s*fabric-fix:\s*ignore\b\s*(?:\[([^\]]*)\])?", comment, re.IGNORECASE)
-    noqa = re.search(r"#\s*noqa(?![\w-])\s*(?::\s*([A-Z][\w-]*(?:[,\s]+[A-Z]+[0-9]+)*))?", comment, re.IGNORECASE)
-    found = own or noqa
-    if found is None:
-        return None
-    return tuple(re.split(r"[,\s]+", found[1].strip().upper())) if found[1] and found[1].strip() else ()
+def _codes(comment: str) -> list[frozenset[str]]:
+    """What each suppression in a comment names; one comment can hold both kinds."""
+    found = [match[1] for pattern in (_OWN, _NOQA) for match in pattern.finditer(comment)]
+    return [frozenset(re.split(r"[,\s]+", words.strip().upper())) - {""} if words else frozenset() for words in found]

@@ -21,7 +21,8 @@ def write(path: str, real: str, original: bytes, new: bytes) -> Problem | None:
         if not os.access(real, os.W_OK):
             return Problem(path, "cannot be written: Permission denied")
         if os.stat(real).st_nlink > 1:
-            return _write_in_place(path, real, new)
+            _write_in_place(real, new)
+            return None
         return _replace(path, real, original, new)
     except OSError as error:
         return Problem(path, f"cannot be written: {os_reason(error)}")
@@ -32,7 +33,7 @@ def _read(real: str) -> bytes:
         return stream.read()
 
 
-def _write_in_place(path: str, real: str, new: bytes) -> None:
+def _write_in_place(real: str, new: bytes) -> None:
     """A replaced file would leave its other hard links behind with the old content."""
     with open(real, "r+b") as stream:
         stream.write(new)

@@ -1,0 +1,294 @@
+"""From the bytes of one file to what is wrong with it and what it becomes; no printing, no writing.
+
+`--check` looks only; `--diff` and a run in place take the same result, so that the diff shown is the file written.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabric_fix.finding import Applicability, Finding, Fix
+from fabric_fix.problem import Problem
+from fabric_fix.rule import Rule
+from fabric_fix.source import Source, decode
+from fabric_fix.suppress import is_silenced, silences
+from fabric_fix.tracking import LineMap, Tracked, carry_over, survivors
+
+MAX_ROUNDS = 10
+"""Rounds of fixes after which a file counts as not settling; ruff's number."""
+
+
+class Status(enum.Enum):
+    """What became of a finding."""
+
+    FIXABLE = "fixable"
+    """Its fix is in the new bytes: made when they are written."""
+    FIXED = "fixed"
+    """The same, and they were written."""
+    UNSAFE = "unsafe"
+    """It has a fix that `--unsafe-fixes` makes."""
+    LEFT = "left"
+    """It has no fix, or none that could be made."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to do with one file."""
+
+    path: str
+    real: str
+    data: bytes
+    rules: tuple[type[Rule], ...]
+    strategies: tuple[str, ...] = ()
+    project_root: str | None = None
+    unsafe: bool = False
+    look_only: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finding and what became of it."""
+
+    finding: Finding
+    """In the lines of the original file."""
+    status: Status
+    reason: str | None = None
+    """Why there is no fix, why it is unsafe, or why it could not be made; None beside a fix that is made."""
+    number: int | None = None
+    """Number of its fix within the file, from 1; None when none is made."""
+    later: bool = False
+    """Whether it is only there once the other fixes are made."""
+    now: Finding | None = None
+    """In the lines of the new text; None when it is gone."""
+
+
+@dataclass(frozen=True)
+class MadeFix:
+    """A fix that is in the new bytes, with the first and last lines of the original that its edits touch."""
+
+    number: int
+    code: str
+    regions: tuple[tuple[int, int], ...]
+    imports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """All that there is to say about one file; picklable."""
+
+    path: str
+    real: str
+    original: bytes
+    new: bytes
+    text: str = ""
+    """The decoded original, without its mark."""
+    new_text: str = ""
+    outcomes: tuple[Outcome, ...] = ()
+    fixes: tuple[MadeFix, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def examine(job: Job) -> FileResult:
+    """Look at a file, and make its fixes unless the job is to look only; whatever fails is in `problems`."""
+    source = decode(job.path, job.data)
+    if isinstance(source, Problem):
+        return FileResult(job.path, job.real, job.data, job.data, problems=(source,))
+    unchanged = FileResult(job.path, job.real, job.data, job.data, source.text, source.text)
+    try:
+        return _Repair(job, source).run(unchanged)
+    except Exception as error:  # the boundary: whatever one file brings down, the others are still done
+        return _failed(unchanged, explain_failure(job.path, source.text, error))
+
+
+def _failed(result: FileResult, problem: Problem) -> FileResult:
+    return FileResult(
+        result.path, result.real, result.original, result.original, result.text, result.text, problems=(problem,)
+    )
+
+
+def explain_failure(path: str, text: str, error: Exception) -> Problem:
+    """What an exception over a file means to its owner."""
+    if isinstance(error, SyntaxError):
+        message, line = error.msg, error.lineno or 1
+        if "nested" in message:  # the tokenizer's own limits: 100 indentations, 200 brackets
+            return Problem(path, f"nested too deeply: {message}", line, error.offset or 1)
+        from fabric_fix.newer import needed_python
+
+        if needed := needed_python(text):
+            message += f"; run fabric-fix under Python {needed}, whose syntax this is"
+        return Problem(path, f"cannot be parsed: {message}", line, max(error.offset or 1, 1))
+    if isinstance(error, (RecursionError, MemoryError)):
+        return Problem(path, "nested too deeply to be analysed", 1, 1)
+    if isinstance(error, UnicodeEncodeError):
+        return Problem(path, f"its fixes need characters that {error.encoding} lacks; nothing was changed", 1, 1)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    return Problem(path, f"internal error, please report it: {type(error).__name__} at {place}: {error}", 1, 1)
+
+
+class _Repair:
+    """One file on its way through the rounds."""
+
+    def __init__(self, job: Job, source: Source) -> None:
+        self._job = job
+        self._source = source
+        self._text = source.text
+        self._live: list[Tracked] = []
+        self._done: list[Tracked] = []
+        self._fixes: list[MadeFix] = []
+        self._problems: list[Problem] = []
+
+    def run(self, unchanged: FileResult) -> FileResult:
+        self._live = [Tracked(finding, later=False, now=finding) for finding in self._look(self._text)]
+        rounds = 0
+        while not self._job.look_only and (wanted := [one for one in self._live if self._is_wanted(one)]):
+            if rounds == MAX_ROUNDS:
+                return self._unsettled(unchanged)
+            rounds += self._round(wanted)
+        data = self._source.data if self._text == self._source.text else self._source.encode(self._text)
+        return self._result(unchanged, data)
+
+    def _look(self, text: str) -> list[Finding]:
+        """What is wrong with a text and not silenced."""
+        from fabric_fix.check import check_text
+
+        job = self._job
+        root = Path(job.project_root) if job.project_root else None
+        result = check_text(text, job.path, rules=job.rules, strategies=job.strategies, project_root=root)
+        if result.gave_up and text == self._source.text:
+            self._problems.append(Problem(job.path, f"not analysed completely: {result.gave_up}", 1, 1))
+        comments = silences(text) if result.findings else {}
+        return [finding for finding in result.findings if not is_silenced(finding, comments)]
+
+    def _is_wanted(self, tracked: Tracked) -> bool:
+        fix = tracked.now.fix if tracked.now else None
+        least = Applicability.UNSAFE if self._job.unsafe else Applicability.SAFE
+        return fix is not None and fix.applicability >= least and tracked.refusal is None
+
+    def _round(self, wanted: list[Tracked]) -> bool:
+        """Make what can be made of the wanted fixes; whether that changed the text."""
+        from fabric_fix.edits.rewrite import rewrite
+
+        owners = {id(one.now.fix): one for one in wanted if one.now and one.now.fix}
+        rewritten = rewrite(self._text, [one.now.fix for one in wanted if one.now and one.now.fix])
+        for fix, reason in rewritten.failed:
+            _owner(owners, fix).refusal = reason
+        applied = [_owner(owners, fix) for fix in rewritten.applied]
+        if not applied:
+            for fix in rewritten.waiting:
+                _owner(owners, fix).refusal = "its fix touches another one that cannot be made"
+            return False
+        return self._take(rewritten.text, applied)
+
+    def _take(self, text: str, applied: list[Tracked]) -> bool:
+        """Accept a rewritten text if every finding whose fix it holds is gone; else drop the fixes of the others."""
+        others = [one for one in self._live if one not in applied]
+        try:
+            found, lines = self._look(text), LineMap(self._text, text)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            return self._drop(applied, f"gives a file that cannot be analysed ({error})")
+        if alive := survivors(applied, others, found, lines):
+            return self._drop(alive, "does not remove what it is for")
+        origin = LineMap(self._source.text, self._text)
+        for one in applied:
+            self._number(one, origin)
+        self._live = carry_over(others, found, lines, LineMap(self._source.text, text))
+        self._done += [one for one in [*applied, *others] if one not in self._live]
+        self._text = text
+        return True
+
+    def _drop(self, tracked: Sequence[Tracked], what: str) -> bool:
+        for one in tracked:
+            one.refusal = f"its fix {what}: a bug in {one.first.name}"
+            message = f"the fix of {one.first.code} {what} and was not made: a bug in the rule {one.first.name}"
+            self._problems.append(Problem(self._job.path, message, one.first.span.line, one.first.span.column + 1))
+        return False
+
+    def _number(self, tracked: Tracked, origin: LineMap) -> None:
+        assert tracked.now is not None
+        assert tracked.now.fix is not None
+        from fabric_fix.regions import imports_of, regions_of
+
+        tracked.number = len(self._fixes) + 1
+        regions = tuple((origin.origin(a)[0], origin.origin(b)[0]) for a, b in regions_of(tracked.now.fix))
+        self._fixes.append(MadeFix(tracked.number, tracked.first.code, regions, imports_of(tracked.now.fix)))
+        tracked.now = None
+
+    def _unsettled(self, unchanged: FileResult) -> FileResult:
+        """The file as it was: fixes that go on for ever are wrong, and nobody knows which."""
+        message = f"its fixes did not settle in {MAX_ROUNDS} rounds; nothing was changed"
+        self._problems.append(Problem(self._job.path, message, 1, 1))
+        self._live = [one for one in [*self._done, *self._live] if not one.later]
+        for one in self._live:
+            one.refusal, one.number, one.now = "the fixes of this file did not settle", None, one.first
+        self._done, self._fixes, self._text = [], [], self._source.text
+        return self._result(unchanged, unchanged.original)
+
+    def _result(self, unchanged: FileResult, data: bytes) -> FileResult:
+        outcomes = [self._outcome(one) for one in [*self._done, *self._live]]
+        return FileResult(
+            unchanged.path,
+            unchanged.real,
+            unchanged.original,
+            data,
+            unchanged.text,
+            self._text,
+            tuple(sorted(outcomes, key=lambda outcome: outcome.finding.sort_key)),
+            tuple(self._fixes),
+            tuple(self._problems),
+        )
+
+    def _outcome(self, tracked: Tracked) -> Outcome:
+        finding = tracked.now or tracked.first
+        status, reason = Status.LEFT, tracked.refusal or finding.reason
+        if tracked.now is None or (self._job.look_only and self._is_wanted(tracked)):
+            status, reason = Status.FIXABLE, None
+        elif tracked.refusal is None and finding.fix is not None:
+            status = Status.UNSAFE
+        return Outcome(tracked.first, status, reason, tracked.number, tracked.later, tracked.now)
+
+
+def _owner(owners: dict[int, Tracked], fix: Fix) -> Tracked:
+    """The finding that a fix came from: the same object, or, from a rewriter that copies, an equal one."""
+    if id(fix) in owners:
+        return owners[id(fix)]
+    return next(one for one in owners.values() if one.now is not None and one.now.fix == fix)
+
+
+def run_deep(work: Callable[[], None]) -> None:
+    """Run something in a thread whose stack carries the recursion that deeply nested sources need.
+
+    Exceptions come out of it as they would from a plain call.
+    """
+    import sys
+    import threading
+
+    failure: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failure.append(error)
+
+    limit, size = sys.getrecursionlimit(), threading.stack_size(STACK_BYTES)
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    try:
+        thread = threading.Thread(target=guarded)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(size)
+        sys.setrecursionlimit(limit)
+    if failure:
+        raise failure[0]
+
+
+STACK_BYTES = 512 * 1024 * 1024
+"""Address space, not memory: only what is used is ever backed by pages."""
+RECURSION_LIMIT = 12_000

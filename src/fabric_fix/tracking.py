@@ -1,0 +1,149 @@
+"""Following lines and findings from one text of a file to the next: which are the same, gone, or new."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from typing import TypeAlias
+
+from fabric_fix.finding import Finding
+
+Block: TypeAlias = "tuple[str, int, int, int, int]"
+"""What `SequenceMatcher` calls an opcode: tag, then the old and the new range of lines, from 0."""
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text as `ast` counts them, newlines kept: form feeds and U+2028 end none."""
+    return _LINE.findall(text)
+
+
+def changed_blocks(old: Sequence[str | bytes], new: Sequence[str | bytes]) -> list[Block]:
+    """How lines became other lines, equal blocks included; equal ends are cut off first: matching is quadratic."""
+    limit = min(len(old), len(new))
+    head = next((i for i in range(limit) if old[i] != new[i]), limit)
+    tail = next((i for i in range(limit - head) if old[-1 - i] != new[-1 - i]), limit - head)
+    matcher = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
+    middle = [(tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in matcher.get_opcodes()]
+    first: list[Block] = [("equal", 0, head, 0, head)] if head else []
+    last: list[Block] = [("equal", len(old) - tail, len(old), len(new) - tail, len(new))] if tail else []
+    return _merge_equal([*first, *middle, *last])
+
+
+def _merge_equal(blocks: list[Block]) -> list[Block]:
+    merged: list[Block] = []
+    for block in blocks:
+        if merged and merged[-1][0] == block[0] == "equal":
+            block = ("equal", merged[-1][1], block[2], merged.pop()[3], block[4])
+        merged.append(block)
+    return merged
+
+
+class LineMap:
+    """Where the lines (from 1) of a text come from in an older one."""
+
+    def __init__(self, old: str, new: str) -> None:
+        self._blocks = changed_blocks(split_lines(old), split_lines(new))
+
+    def origin(self, line: int) -> tuple[int, bool]:
+        """The old line of a new one, and whether it is the very same line; else the first of the block it replaced."""
+        for tag, i1, _, j1, j2 in self._blocks:
+            if j1 < line <= j2:
+                return (i1 + line - j1, True) if tag == "equal" else (i1 + 1, False)
+        return line, False
+
+    def was_changed(self, old_line: int) -> bool:
+        """Whether an old line is gone or replaced."""
+        return any(tag != "equal" and i1 < old_line <= i2 for tag, i1, i2, _, _ in self._blocks)
+
+
+@dataclass
+class Tracked:
+    """A finding on its way through the rounds."""
+
+    first: Finding
+    """As first seen, its span moved to the lines of the original file."""
+    later: bool
+    """Whether only a fix uncovered it."""
+    now: Finding | None
+    """As seen in the current text; None when it is gone."""
+    number: int | None = None
+    """Number of its fix within the file, from 1, once that is made."""
+    refusal: str | None = None
+    """Why its fix could not be made."""
+    waits: bool = field(default=False)
+
+
+def survivors(
+    applied: Sequence[Tracked], others: Sequence[Tracked], found: Sequence[Finding], lines: LineMap
+) -> list[Tracked]:
+    """Which of the findings whose fix was applied are still found in the new text.
+
+    `others` are the remaining ones: each of them accounts for one finding of its kind in a changed place.
+    """
+    alive = []
+    for kind in sorted({_kind(tracked) for tracked in applied}):
+        same = [finding for finding in found if (finding.code, finding.message) == kind]
+        fixed = [tracked for tracked in applied if _kind(tracked) == kind]
+        spare = [tracked for tracked in others if _kind(tracked) == kind]
+        alive += _still_there(fixed, spare, same, lines)
+    return alive
+
+
+def _kind(tracked: Tracked) -> tuple[str, str]:
+    assert tracked.now is not None
+    return tracked.now.code, tracked.now.message
+
+
+def _still_there(fixed: list[Tracked], spare: list[Tracked], found: Sequence[Finding], lines: LineMap) -> list[Tracked]:
+    alive, unplaced = [], 0
+    for finding in found:
+        line, is_same = lines.origin(finding.span.line)
+        if is_same:
+            alive += [t for t in fixed if t.now and t.now.span.line == line and not _any_on(spare, line)][:1]
+        else:
+            unplaced += 1
+    unplaced -= sum(1 for t in spare if t.now and lines.was_changed(t.now.span.line))
+    touched = [t for t in fixed if t.now and lines.was_changed(t.now.span.line) and t not in alive]
+    return alive + touched[: max(unplaced, 0)]
+
+
+def _any_on(tracked: Sequence[Tracked], line: int) -> bool:
+    return any(one.now is not None and one.now.span.line == line for one in tracked)
+
+
+def carry_over(live: Sequence[Tracked], found: Sequence[Finding], lines: LineMap, origin: LineMap) -> list[Tracked]:
+    """What is live after a round: those that are found again, then those that are new.
+
+    `lines` leads to the text before the round, `origin` to the original file. The ones of `live` that are not found
+    again get `now = None`.
+    """
+    missing, fresh = list(live), list[Tracked]()
+    for finding in found:
+        known = _same(missing, finding, lines)
+        if known is None:
+            fresh.append(Tracked(_moved(finding, origin.origin(finding.span.line)[0]), later=True, now=finding))
+        else:
+            missing.remove(known)
+            known.now = finding
+    for tracked in missing:
+        tracked.now = None
+    return [tracked for tracked in live if tracked.now is not None] + fresh
+
+
+def _same(missing: Sequence[Tracked], finding: Finding, lines: LineMap) -> Tracked | None:
+    """The finding that this one was before the round: of its code, on its line, or moved with its words unchanged."""
+    line, is_same = lines.origin(finding.span.line)
+    ours = [tracked for tracked in missing if tracked.now is not None and tracked.now.code == finding.code]
+    if is_same:
+        return next((t for t in ours if t.now is not None and t.now.span.line == line), None)
+    moved = (t for t in ours if t.now is not None and lines.was_changed(t.now.span.line))
+    return next((t for t in moved if t.now is not None and t.now.message == finding.message), None)
+
+
+def _moved(finding: Finding, line: int) -> Finding:
+    span, offset = finding.span, line - finding.span.line
+    return replace(finding, span=replace(span, line=line, end_line=span.end_line + offset))
