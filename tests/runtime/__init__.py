@@ -1,0 +1,1 @@
+"""Runs of training programs under the real Lightning runtime on a CPU."""
