@@ -92,8 +92,7 @@ class Block:
         if new.needs_own_line or (own_line and not self.is_inline):
             self._put_row(new, at, index, where)
         else:
-            new.pieces[0].drop_semicolon()
-            row.pieces.insert(index, new.pieces[0])
+            self._put_piece(new.pieces[0], row, index)
 
     def remove(self, key: int) -> None:
         """Take a statement out; its comments stay, and the only statement of a block becomes `pass`."""
@@ -117,6 +116,7 @@ class Block:
         if len(row.pieces) > 1:
             piece = row.pieces[index]
             self._drop_piece(row, index)
+            piece.drop_semicolon()
             return Row([piece], [], self.make.line_end())
         self._drop_row(row, [line for line in row.leading if line.comment is None])
         row.leading = [line for line in row.leading if line.comment is not None]
@@ -141,8 +141,13 @@ class Block:
         behind = row.comment
         row.pieces, row.trailing = new.pieces, new.trailing
         self.is_inline = self.is_inline and not new.is_compound
-        if behind is not None and row.is_compound:
+        if behind is None or not row.is_compound:
+            return
+        headed = _with_header_comment(row.pieces[0].node, behind)
+        if headed is None:
             row.leading = [*row.leading, self.make.comment_line(behind)]
+        else:
+            row.pieces[0].node = headed
 
     def _last_follower(self, row: Row, index: int, anchor: int) -> tuple[Row, int]:
         """The last of the statements that earlier edits put directly after an anchor; else the anchor itself."""
@@ -153,6 +158,13 @@ class Block:
                 break
             row, index = other, at
         return row, index
+
+    def _put_piece(self, piece: Piece, row: Row, index: int) -> None:
+        piece.drop_semicolon()
+        if index == len(row.pieces):
+            piece.take_semicolon(row.pieces[-1])
+            row.pieces[-1].drop_semicolon()
+        row.pieces.insert(index, piece)
 
     def _put_row(self, new: Row, at: int, index: int, where: Where) -> None:
         row = self.rows[at]
@@ -194,9 +206,9 @@ class Block:
         if _is_import(above) and not _is_future(above):
             return
         blanks = _head_blanks(self.rows[at].leading) if at < len(self.rows) else []
-        if not blanks and self.is_module:
-            blanks = [self.make.blank_line()] * (1 if above.trailing is not None else 2)
-        new.leading = [*(blanks or [self.make.blank_line()]), *new.leading]
+        if not blanks and (self.is_module or above.is_compound):
+            blanks = [self.make.blank_line()] * (2 if self.is_module and above.is_compound else 1)
+        new.leading = [*blanks, *new.leading]
 
     def _is_docstring(self, at: int) -> bool:
         node = self.rows[0].pieces[0].node
@@ -227,6 +239,16 @@ class Block:
         if isinstance(self.suite, cst.Module) and self.suite.header and self.suite.header[-1].comment:
             return own
         return [*left, *own[len(_head_blanks(own)) :]]
+
+
+def _with_header_comment(node: cst.CSTNode, comment: cst.Comment) -> cst.BaseCompoundStatement | None:
+    """A compound statement with a comment behind its colon; None where there is no room for it."""
+    body = getattr(node, "body", None)
+    if not isinstance(body, cst.IndentedBlock) or body.header.comment is not None:
+        return None
+    assert isinstance(node, cst.BaseCompoundStatement)
+    header = body.header.with_changes(whitespace=cst.SimpleWhitespace("  "), comment=comment)
+    return node.with_changes(body=body.with_changes(header=header))
 
 
 def _missing(old: Sequence[cst.Comment], new: Sequence[cst.Comment]) -> list[cst.Comment]:

@@ -156,13 +156,13 @@ def _join(
     kept = list(before.empty_lines) if isinstance(before, cst.ParenthesizedWhitespace) else []
     last_line = ending.last_line if isinstance(ending, cst.ParenthesizedWhitespace) else _NOTHING
     indent = ending.indent if isinstance(ending, cst.ParenthesizedWhitespace) else True
+    own = last_line.with_changes(value=last_line.value + make.module.default_indent)
     if isinstance(before, cst.ParenthesizedWhitespace):
-        lines = [line.with_changes(whitespace=before.last_line, indent=before.indent) for line in lines]
-    kept.extend(lines)
+        own, indent = before.last_line, before.indent
+    kept.extend(line.with_changes(whitespace=own, indent=indent) for line in lines)
     if isinstance(after, cst.ParenthesizedWhitespace):
         behind = after.first_line.comment
         if behind is not None:
-            own = before.last_line if isinstance(before, cst.ParenthesizedWhitespace) else last_line
             kept.append(make.comment_line(behind).with_changes(whitespace=own))
         kept.extend(after.empty_lines)
     return cst.ParenthesizedWhitespace(first, kept, indent, last_line)

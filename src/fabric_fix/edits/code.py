@@ -33,10 +33,12 @@ class Maker:
 
     def expression(self, code: str) -> cst.BaseExpression:
         """An expression. Raises EditError when the code is none."""
-        try:
-            return cst.parse_expression(self._text(code.strip()), config=self.module.config_for_parsing)
-        except cst.ParserSyntaxError as error:
-            raise EditError(f"`{code}` cannot be parsed") from error
+        for written in (code.strip(), f"({code.strip()})"):
+            try:
+                return cst.parse_expression(self._text(written), config=self.module.config_for_parsing)
+            except cst.ParserSyntaxError:
+                continue
+        raise EditError(f"`{code}` cannot be parsed")
 
     def target(self, code: str) -> cst.AssignTarget:
         """The target of an assignment with its `=`. Raises EditError when the code is none."""

@@ -17,6 +17,7 @@ from fabric_fix.edits.model import (
     ReplaceStatement,
 )
 from fabric_fix.edits.places import Position, blocks_of, end_of, find_statement, innermost_statement, start_of
+from fabric_fix.edits.verify import TouchedLines
 from fabric_fix.finding import Fix
 
 
@@ -26,6 +27,8 @@ class Region:
 
     start: Position
     end: Position
+    is_block: bool = False
+    """Whether it is a compound statement as a whole, to which the comments at its end belong, too."""
 
     def overlaps(self, other: Region) -> bool:
         """Whether two regions have a character in common."""
@@ -57,13 +60,17 @@ def touches(regions: Iterable[Region], others: Iterable[Region]) -> bool:
     return any(region.overlaps(other) for region in regions for other in others)
 
 
-def touched_lines(tree: ast.Module, edits: Iterable[Edit]) -> list[tuple[int, int]]:
-    """The first and last lines of all statements that edits touch."""
-    return [(region.start[0], region.end[0]) for edit in edits for region in edit_regions(tree, edit)]
+def touched_lines(tree: ast.Module, edits: Iterable[Edit]) -> list[TouchedLines]:
+    """The lines of all statements that edits touch."""
+    return [
+        TouchedLines(region.start[0], region.end[0], region.is_block)
+        for edit in edits
+        for region in edit_regions(tree, edit)
+    ]
 
 
 def _whole(statement: ast.stmt) -> Region:
-    return Region(start_of(statement), end_of(statement))
+    return Region(start_of(statement), end_of(statement), any(True for _ in blocks_of(statement)))
 
 
 def _header(statement: ast.stmt) -> Region:

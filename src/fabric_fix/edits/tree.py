@@ -48,10 +48,12 @@ def apply_to_tree(tree: ast.Module, edits: Sequence[Edit]) -> ast.Module:
 
 def parse_expression(code: str) -> ast.expr:
     """The `ast` of an expression. Raises EditError when the code is none."""
-    try:
-        return ast.parse(code.strip(), mode="eval").body
-    except (SyntaxError, ValueError) as error:
-        raise EditError(f"`{code}` is no expression") from error
+    for written in (code.strip(), f"({code.strip()}\n)"):  # `a := b` and `yield a` need parentheses of their own
+        try:
+            return ast.parse(written, mode="eval").body
+        except (SyntaxError, ValueError):
+            continue
+    raise EditError(f"`{code}` is no expression")
 
 
 def parse_statement(code: str) -> ast.stmt:

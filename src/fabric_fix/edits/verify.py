@@ -8,12 +8,20 @@ import tokenize
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from fabric_fix.edits.lines import LineTable
 from fabric_fix.edits.model import EditError
 
-LineRange = tuple[int, int]
-"""First and last line, from 1, both included."""
+
+@dataclass(frozen=True)
+class TouchedLines:
+    """The lines of a touched statement: the first and the last, from 1, both included."""
+
+    first: int
+    last: int
+    has_footer: bool = False
+    """Whether the comments below belong to the statement, as those at the end of a block do."""
 
 
 def parse(text: str) -> ast.Module:
@@ -34,7 +42,7 @@ def compiles(text: str) -> bool:
     return True
 
 
-def check_result(text: str, result: str, expected: ast.Module, touched: Iterable[LineRange]) -> None:
+def check_result(text: str, result: str, expected: ast.Module, touched: Iterable[TouchedLines]) -> None:
     """Raise EditError unless the result means what it must, keeps all comments and all lines that are not touched."""
     _check_meaning(text, result, expected)
     changed = _check_lines(text, result, touched)
@@ -53,7 +61,7 @@ def _check_meaning(text: str, result: str, expected: ast.Module) -> None:
         raise EditError("the result would not compile")
 
 
-def _check_lines(text: str, result: str, touched: Iterable[LineRange]) -> bool:
+def _check_lines(text: str, result: str, touched: Iterable[TouchedLines]) -> bool:
     """Check that all lines that are not touched are still there, in their order; says whether a `#` may be gone."""
     lines = LineTable(text).split()
     fixed = _fixed_lines(lines, touched)
@@ -66,16 +74,27 @@ def _check_lines(text: str, result: str, touched: Iterable[LineRange]) -> bool:
     return any("#" in line for number, line in enumerate(lines, 1) if number not in fixed)
 
 
-def _fixed_lines(lines: Sequence[str], touched: Iterable[LineRange]) -> dict[int, None]:
+def _fixed_lines(lines: Sequence[str], touched: Iterable[TouchedLines]) -> dict[int, None]:
     """The numbers of the lines that must stay: all but those touched and the blank lines and comments at these."""
     free: set[int] = set()
-    for first, last in touched:
-        while first > 1 and _is_padding(lines[first - 2]):
+    for lines_of_one in touched:
+        first, last = lines_of_one.first, lines_of_one.last
+        while first > 1 and (_is_padding(lines[first - 2]) or _is_continued(lines[first - 2])):
             first -= 1
-        while last < len(lines) and not lines[last].strip():
+        while last < len(lines) and _belongs_above(lines, last, lines_of_one.has_footer):
             last += 1
         free.update(range(first, last + 1))
     return dict.fromkeys(number for number in range(1, len(lines) + 1) if number not in free)
+
+
+def _belongs_above(lines: Sequence[str], index: int, has_footer: bool) -> bool:
+    """Whether a line is blank, continues the one above, or is a comment at the end of the block above."""
+    line = lines[index]
+    return not line.strip() or _is_continued(lines[index - 1]) or (has_footer and _is_padding(line))
+
+
+def _is_continued(line: str) -> bool:
+    return line.rstrip("\r\n").endswith("\\")
 
 
 def _is_padding(line: str) -> bool:
