@@ -1,9 +1,9 @@
-"""Which fixes can be made together: those that do not touch each other."""
+"""Which fixes can be made together: those that do not touch each other; and which lines they may change."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fabric_fix.edits.conflicts import anchor_of, place_of
@@ -16,42 +16,63 @@ from fabric_fix.edits.model import (
     ReplaceExpression,
     ReplaceStatement,
 )
-from fabric_fix.edits.places import Position, blocks_of, end_of, find_statement, innermost_statement, start_of
+from fabric_fix.edits.places import (
+    Position,
+    StatementPlace,
+    blocks_of,
+    end_of,
+    find_statement,
+    innermost_statement,
+    start_of,
+)
 from fabric_fix.edits.verify import TouchedLines
 from fabric_fix.finding import Fix
 
 
 @dataclass(frozen=True)
 class Region:
-    """A piece of the source that an edit touches, from a position to another."""
+    """A piece of the source, from a position to another."""
 
     start: Position
     end: Position
-    is_block: bool = False
-    """Whether it is a compound statement as a whole, to which the comments at its end belong, too."""
 
     def overlaps(self, other: Region) -> bool:
         """Whether two regions have a character in common."""
         return self.start < other.end and other.start < self.end
 
 
+@dataclass(frozen=True)
+class Touched:
+    """A statement that an edit touches: as a whole, or only up to its first block."""
+
+    place: StatementPlace
+    is_whole: bool
+
+    @property
+    def region(self) -> Region:
+        """What of the source is touched."""
+        statement = self.place.statement
+        first_block = next(blocks_of(statement), None)
+        if self.is_whole or first_block is None:
+            return Region(start_of(statement), end_of(statement))
+        return Region(start_of(statement), start_of(first_block[1][0]))
+
+    @property
+    def lines(self) -> TouchedLines:
+        """The lines that may change: those of the region and of the statements that share a line with it."""
+        region = self.region
+        first, last = region.start[0], region.end[0]
+        siblings = [(start_of(other)[0], end_of(other)[0]) for other in self.place.block]
+        for start, end in siblings:
+            last = max(last, end) if start == last else last
+        for start, end in reversed(siblings):
+            first = min(first, start) if end == first else first
+        return TouchedLines(first, last, self.is_whole and any(blocks_of(self.place.statement)))
+
+
 def regions_of(tree: ast.Module, fix: Fix) -> list[Region]:
     """What a fix touches; imports touch nothing. Raises EditError when a place is not found."""
-    return [region for edit in fix.edits for region in edit_regions(tree, edit)]
-
-
-def edit_regions(tree: ast.Module, edit: Edit) -> list[Region]:
-    """The statements that an edit touches: whole ones that go or move, else the part before their blocks."""
-    regions = []
-    place, anchor = place_of(edit), anchor_of(edit)
-    if place is not None:
-        is_inside = isinstance(edit, ReplaceExpression | AddArgument | RemoveArgument)
-        found = innermost_statement(tree, place) if is_inside else find_statement(tree, place)
-        is_whole = isinstance(edit, RemoveStatement | ReplaceStatement | MoveStatement)
-        regions.append(_whole(found.statement) if is_whole else _header(found.statement))
-    if anchor is not None:
-        regions.append(_header(find_statement(tree, anchor).statement))
-    return regions
+    return [touched.region for edit in fix.edits for touched in _touched(tree, edit)]
 
 
 def touches(regions: Iterable[Region], others: Iterable[Region]) -> bool:
@@ -61,20 +82,15 @@ def touches(regions: Iterable[Region], others: Iterable[Region]) -> bool:
 
 
 def touched_lines(tree: ast.Module, edits: Iterable[Edit]) -> list[TouchedLines]:
-    """The lines of all statements that edits touch."""
-    return [
-        TouchedLines(region.start[0], region.end[0], region.is_block)
-        for edit in edits
-        for region in edit_regions(tree, edit)
-    ]
+    """The lines of all statements that edits touch. Raises EditError when a place is not found."""
+    return [touched.lines for edit in edits for touched in _touched(tree, edit)]
 
 
-def _whole(statement: ast.stmt) -> Region:
-    return Region(start_of(statement), end_of(statement), any(True for _ in blocks_of(statement)))
-
-
-def _header(statement: ast.stmt) -> Region:
-    """A statement up to its first block; a simple statement as a whole."""
-    for _, block in blocks_of(statement):
-        return Region(start_of(statement), start_of(block[0]))
-    return _whole(statement)
+def _touched(tree: ast.Module, edit: Edit) -> Iterator[Touched]:
+    place, anchor = place_of(edit), anchor_of(edit)
+    if place is not None:
+        is_inside = isinstance(edit, ReplaceExpression | AddArgument | RemoveArgument)
+        found = innermost_statement(tree, place) if is_inside else find_statement(tree, place)
+        yield Touched(found, isinstance(edit, RemoveStatement | ReplaceStatement | MoveStatement))
+    if anchor is not None:
+        yield Touched(find_statement(tree, anchor), is_whole=False)
