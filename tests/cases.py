@@ -31,6 +31,8 @@ class Run:
     strategy: str
     before: str
     """What `input/` does: a regular expression for the exception's message, or `silent: <what is seen>`."""
+    is_fixed: bool
+    """Whether `expected/` trains; False where the rule only reports."""
 
     @property
     def is_silent(self) -> bool:
@@ -98,6 +100,8 @@ def _load(folder: Path) -> Case:
 
 
 def _load_run(settings: Path, table: dict[str, Any]) -> Run:
-    if table.keys() != {"strategy", "before", "after"} or table["after"] != "ok":
-        raise ValueError(f'{settings}: [run] takes strategy, before and after = "ok"')
-    return Run(strategy=table["strategy"], before=table["before"])
+    if not {"strategy", "before"} <= table.keys() <= {"strategy", "before", "after"}:
+        raise ValueError(f"{settings}: [run] takes strategy, before and after")
+    if table.get("after", "ok") != "ok":
+        raise ValueError(f'{settings}: the only end of a fixed program is after = "ok"')
+    return Run(strategy=table["strategy"], before=table["before"], is_fixed="after" in table)
