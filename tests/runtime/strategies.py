@@ -26,8 +26,17 @@ def warm_up(flavour: str) -> None:
         os.environ["PJRT_DEVICE"] = "CPU"
         importlib.import_module("torch_xla")
     else:
-        os.environ["DS_ACCELERATOR"] = "cpu"
-        importlib.import_module("deepspeed")
+        _warm_up_deepspeed()
+
+
+def _warm_up_deepspeed() -> None:
+    os.environ["DS_ACCELERATOR"] = "cpu"
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no pool of workers: threads do not survive a fork
+    operations: Any = importlib.import_module("deepspeed.ops")
+    # one process has nothing to share; the operation would be compiled, which needs ninja and a C++ compiler
+    operations.__compatible_ops__["deepspeed_shm_comm"] = False
+    # the first engine of a process imports it, and torch's inductor with it: a second for each run
+    importlib.import_module("deepspeed.runtime.zero.muon.muon_optimizer")
 
 
 def forced_arguments(strategy: str) -> ForcedArguments:
