@@ -9,6 +9,18 @@ from itertools import pairwise
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
+def is_continued(line: str) -> bool:
+    """Whether a line (with its newline) ends in a backslash, so that the next one belongs to it."""
+    return line.rstrip("\r\n").endswith("\\")
+
+
+def without_last_newline(text: str) -> str:
+    """A text without the newline at its end, if there is one."""
+    if text.endswith("\r\n"):
+        return text[:-2]
+    return text[:-1] if text.endswith(("\r", "\n")) else text
+
+
 class LineTable:
     """Where each line of a text starts; only LF, CR and CRLF end a line (a form feed does not)."""
 

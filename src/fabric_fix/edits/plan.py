@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fabric_fix.edits.conflicts import anchor_of, place_of
+from fabric_fix.edits.lines import is_continued
 from fabric_fix.edits.model import (
     AddArgument,
     Edit,
@@ -57,17 +58,20 @@ class Touched:
             return Region(start_of(statement), end_of(statement))
         return Region(start_of(statement), start_of(first_block[1][0]))
 
-    @property
-    def lines(self) -> TouchedLines:
-        """The lines that may change: those of the region and of the statements that share a line with it."""
+    def lines(self, text: Sequence[str]) -> TouchedLines:
+        """The lines of a text that may change: those of the region and of the statements that share a line with it."""
         region = self.region
         first, last = region.start[0], region.end[0]
         siblings = [(start_of(other)[0], end_of(other)[0]) for other in self.place.block]
-        for start, end in siblings:
-            last = max(last, end) if start == last else last
-        for start, end in reversed(siblings):
-            first = min(first, start) if end == first else first
-        return TouchedLines(first, last, self.is_whole and any(blocks_of(self.place.statement)))
+        for start, end in [*siblings, (last, last)]:
+            while last < len(text) and is_continued(text[last - 1]):
+                last += 1
+            last = max(last, end) if start <= last else last
+        for start, end in [*reversed(siblings), (first, first)]:
+            while first > 1 and is_continued(text[first - 2]):
+                first -= 1
+            first = min(first, start) if end >= first else first
+        return TouchedLines(first, last, self.is_whole and any(True for _ in blocks_of(self.place.statement)))
 
 
 def regions_of(tree: ast.Module, fix: Fix) -> list[Region]:
@@ -81,9 +85,9 @@ def touches(regions: Iterable[Region], others: Iterable[Region]) -> bool:
     return any(region.overlaps(other) for region in regions for other in others)
 
 
-def touched_lines(tree: ast.Module, edits: Iterable[Edit]) -> list[TouchedLines]:
-    """The lines of all statements that edits touch. Raises EditError when a place is not found."""
-    return [touched.lines for edit in edits for touched in _touched(tree, edit)]
+def touched_lines(tree: ast.Module, edits: Iterable[Edit], text: Sequence[str]) -> list[TouchedLines]:
+    """The lines of a text that edits may change. Raises EditError when a place is not found."""
+    return [touched.lines(text) for edit in edits for touched in _touched(tree, edit)]
 
 
 def _touched(tree: ast.Module, edit: Edit) -> Iterator[Touched]:

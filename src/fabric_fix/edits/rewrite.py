@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fabric_fix.edits.conflicts import check_conflicts
 from fabric_fix.edits.imports import place_imports
+from fabric_fix.edits.lines import LineTable, without_last_newline
 from fabric_fix.edits.model import Edit, EditError
 from fabric_fix.edits.plan import Region, regions_of, touched_lines, touches
 from fabric_fix.edits.tree import apply_to_tree
@@ -70,10 +71,16 @@ class _Source:
         placed = place_imports(self.tree, edits)
         check_conflicts(placed)
         result = transform(self.located, placed)
-        if self.located.lines.text != self.text:
-            result = _without_last_newline(result)
-        check_result(self.text, result, expected, touched_lines(self.tree, placed))
+        result = self._with_last_newline(result)
+        lines = LineTable(self.text).split()
+        check_result(self.text, result, expected, touched_lines(self.tree, placed, lines))
         return result
+
+    def _with_last_newline(self, result: str) -> str:
+        """A result that ends as the text does: in a newline, or not."""
+        if self.text == self.located.lines.text:
+            return result
+        return result + "\r" if self.text.endswith("\r") else without_last_newline(result)
 
 
 class _Session:
@@ -136,10 +143,9 @@ def _parse_ast(text: str) -> ast.Module:
 def _parse_cst(text: str) -> Located:
     import libcst
 
-    from fabric_fix.edits.lines import LineTable
     from fabric_fix.edits.locate import Located
 
-    complete = text if text.endswith(("\n", "\r")) else text + LineTable(text).newline_at(len(text))
+    complete = _completed(text)
     try:
         located = Located(libcst.parse_module(complete), complete)
     except libcst.ParserSyntaxError as error:
@@ -155,8 +161,9 @@ def _parse_cst(text: str) -> Located:
     return located
 
 
-def _without_last_newline(text: str) -> str:
-    for newline in ("\r\n", "\n", "\r"):
-        if text.endswith(newline):
-            return text[: -len(newline)]
-    return text
+def _completed(text: str) -> str:
+    """The text that LibCST is given: one that ends in a newline, but never in a CR alone, which LibCST drops."""
+    if text.endswith("\r"):
+        return text[:-1]
+    newline = LineTable(text).newline_at(len(text))
+    return text if text.endswith("\n") or newline == "\r" else text + newline

@@ -30,6 +30,8 @@ from fabric_fix.edits.suites import new_row, read_block, write_block
 from fabric_fix.finding import Span
 
 BlockEdit: TypeAlias = InsertStatement | MoveStatement | ReplaceStatement | RemoveStatement
+_MEASURED = (cst.BaseExpression, cst.BaseSmallStatement, cst.BaseStatement, cst.BaseSuite)
+"""Nodes whose recorded place holds all that is in them (that of a parameter, for one, leaves out its default)."""
 _PHASES: tuple[type, ...] = (InsertStatement, MoveStatement, ReplaceStatement, RemoveStatement)
 
 
@@ -68,8 +70,8 @@ class _Editor(cst.CSTTransformer):
             self.block_edits.append(edit)
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        place = self.located.range_of(node)
-        enters = isinstance(node, cst.Module) or place is None or self._is_touched(place)
+        place = self.located.range_of(node) if isinstance(node, _MEASURED) else None
+        enters = place is None or self._is_touched(place)
         if enters:
             self.parents.append((node, ""))
         return enters

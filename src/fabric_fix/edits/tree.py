@@ -112,6 +112,8 @@ class _Work:
         place = find_expression(self.tree, edit.span)
         new = _new(parse_expression(edit.code), place.node)
         _copy_context(place, new)
+        if isinstance(place.parent, ast.AnnAssign) and place.field == "target":
+            place.parent.simple = int(isinstance(new, ast.Name) and not edit.code.lstrip().startswith("("))
         return lambda: place.put(new)
 
     def _AddArgument(self, edit: AddArgument) -> Change:

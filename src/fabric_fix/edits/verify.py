@@ -65,11 +65,10 @@ def _check_lines(text: str, result: str, touched: Iterable[TouchedLines]) -> boo
     """Check that all lines that are not touched are still there, in their order; says whether a `#` may be gone."""
     lines = LineTable(text).split()
     fixed = _fixed_lines(lines, touched)
-    rest = iter(_with_newline(LineTable(result).split()))
+    rest = iter(LineTable(result).split())
     for number in fixed:
         line = lines[number - 1]
-        wanted = line if line.endswith(("\n", "\r")) else line + "\n"
-        if not any(other == wanted or (wanted is not line and other.rstrip("\r\n") == line) for other in rest):
+        if not any(_is_same_line(line, other) for other in rest):
             raise EditError(f"line {number} would be changed, which the fix does not touch")
     return any("#" in line for number, line in enumerate(lines, 1) if number not in fixed)
 
@@ -79,7 +78,7 @@ def _fixed_lines(lines: Sequence[str], touched: Iterable[TouchedLines]) -> dict[
     free: set[int] = set()
     for lines_of_one in touched:
         first, last = lines_of_one.first, lines_of_one.last
-        while first > 1 and (_is_padding(lines[first - 2]) or _is_continued(lines[first - 2])):
+        while first > 1 and _is_padding(lines[first - 2]):
             first -= 1
         while last < len(lines) and _belongs_above(lines, last, lines_of_one.has_footer):
             last += 1
@@ -88,13 +87,9 @@ def _fixed_lines(lines: Sequence[str], touched: Iterable[TouchedLines]) -> dict[
 
 
 def _belongs_above(lines: Sequence[str], index: int, has_footer: bool) -> bool:
-    """Whether a line is blank, continues the one above, or is a comment at the end of the block above."""
+    """Whether a line is blank, or a comment at the end of the block above."""
     line = lines[index]
-    return not line.strip() or _is_continued(lines[index - 1]) or (has_footer and _is_padding(line))
-
-
-def _is_continued(line: str) -> bool:
-    return line.rstrip("\r\n").endswith("\\")
+    return not line.strip() or (has_footer and _is_padding(line))
 
 
 def _is_padding(line: str) -> bool:
@@ -102,8 +97,11 @@ def _is_padding(line: str) -> bool:
     return not stripped or stripped.startswith("#")
 
 
-def _with_newline(lines: Sequence[str]) -> list[str]:
-    return [line if line.endswith(("\n", "\r")) else line + "\n" for line in lines]
+def _is_same_line(line: str, other: str) -> bool:
+    """Whether two lines are equal; where one ends its text without a newline, the other's newline does not count."""
+    if line.endswith(("\n", "\r")) and other.endswith(("\n", "\r")):
+        return line == other
+    return line.rstrip("\r\n") == other.rstrip("\r\n")
 
 
 def _check_comments(text: str, result: str) -> None:
