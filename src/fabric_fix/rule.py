@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from fabric_fix.finding import Applicability, Finding, Fix, Span
+
 if TYPE_CHECKING:
+    import ast
+
     from fabric_fix.analysis.program import Program
-    from fabric_fix.finding import Finding
+    from fabric_fix.edits.model import Edit
+    from fabric_fix.trial import Hazard
 
 
 class Rule:
@@ -28,3 +33,48 @@ class Rule:
     def explanation(cls) -> str:
         """The rule's documentation: the docstring of its module."""
         return inspect.cleandoc(sys.modules[cls.__module__].__doc__ or "")
+
+    # --- findings -----------------------------------------------------------------------------------------------------
+
+    def report(self, program: Program, node: ast.expr, message: str, reason: str) -> Finding:
+        """A finding without a fix; `reason` says why there is none and what to do."""
+        return self._finding(program, node, message, None, reason)
+
+    def fixed(
+        self,
+        program: Program,
+        node: ast.expr,
+        message: str,
+        fix: str,
+        edits: Sequence[Edit],
+        hazards: Sequence[Hazard | str] = (),
+    ) -> Finding:
+        """A finding with a fix: safe without hazards, none with a fatal one, else unsafe with the hazards as its reason."""
+        fatal = [hazard for hazard in hazards if getattr(hazard, "fatal", False)]
+        if fatal:
+            return self.report(program, node, message, "; ".join(str(hazard) for hazard in fatal[:3]))
+        applicability = Applicability.UNSAFE if hazards else Applicability.SAFE
+        reason = "; ".join(str(hazard) for hazard in hazards[:3]) or None
+        return self._finding(program, node, message, Fix(fix, tuple(edits), applicability), reason)
+
+    def _finding(self, program: Program, node: ast.expr, message: str, fix: Fix | None, reason: str | None) -> Finding:
+        statement = program.syntax.statement(node)
+        return Finding(
+            code=self.code,
+            name=self.name,
+            path=program.path,
+            span=Span.of(node),
+            message=message,
+            fix=fix,
+            reason=reason,
+            statement=_header(statement),
+        )
+
+
+def _header(statement: ast.stmt) -> Span:
+    """The span of a statement; of a compound one, only its head, so that a comment in its body silences nothing above."""
+    whole = Span.of(statement)
+    body = getattr(statement, "body", None)
+    if isinstance(body, list) and body and body[0].lineno > whole.line:
+        return Span(whole.line, whole.column, body[0].lineno - 1, 0)
+    return whole

@@ -1,0 +1,115 @@
+"""Bind the result of a set-up that is thrown away.
+
+What is wrong
+    `fabric.setup(model, optimizer)`, `setup_module`, `setup_optimizers` and `setup_dataloaders` return new, wrapped
+    objects and leave what was passed in as it was. With the result thrown away the program goes on with the raw
+    objects: no DDP, FSDP or DeepSpeed, no precision, no sampler for the rank; and on most strategies no error.
+
+Fix
+    The result is bound to the very places that were passed in:
+
+        fabric.setup(model, optimizer)      ->      model, optimizer = fabric.setup(model, optimizer)
+
+Safety
+    Safe when every later use of the places works the same, or better, with the wrapped object. Unsafe when one of them
+    could tell it from the raw object: a function that the file does not show, a method that runs submodules,
+    `torch.save(model)`. No fix when one surely behaves differently (`isinstance(model, Net)`), when an argument is
+    no place (`fabric.setup(Net())`, `*args`), when the name belongs to another scope, or when the raw object goes on
+    being used under another name: then the message says which.
+
+Read in `lightning/fabric/fabric.py` (`setup`, `setup_module`, `setup_optimizers`, `setup_dataloaders`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fabric_fix.analysis.events import Setup
+from fabric_fix.analysis.places import spelled
+from fabric_fix.analysis.program import Program
+from fabric_fix.edits.model import BindResult, Edit, ReplaceTargets
+from fabric_fix.finding import Finding, Span
+from fabric_fix.rule import Rule
+from fabric_fix.scopes import binding_problem, listed
+from fabric_fix.trial import Trial
+
+
+class DiscardedSetup(Rule):
+    """The result of a set-up is thrown away."""
+
+    code = "FF101"
+    name = "discarded-setup"
+
+    def check(self, program: Program) -> Iterator[Finding]:
+        """Find set-up calls whose result goes nowhere."""
+        for node, setups in program.setups().items():
+            statement = program.syntax.statement(node)
+            if _is_discarded(program, node, statement) and setups[0].args:
+                yield self._judge(program, node, statement, setups)
+
+    def _judge(self, program: Program, node: ast.Call, statement: ast.stmt, setups: list[Setup]) -> Finding:
+        method = setups[0].method
+        message = f"the result of `{method}` is thrown away: the program goes on without Fabric's wrapper"
+        problem = self._problem(program, node, statement, setups)
+        if problem is not None:
+            return self.report(program, node, message, problem)
+        targets = [spelled(target) or "" for target in _targets(setups[0])]
+        code = ", ".join(targets)
+        span = Span.of(statement)
+        edit: Edit = BindResult(span, code) if isinstance(statement, ast.Expr) else ReplaceTargets(span, code)
+        trial = Trial(program, [edit])
+        failure = trial.failure() or _unused(trial, node, targets)
+        if failure is not None:
+            return self.report(program, node, message, failure)
+        return self.fixed(program, node, message, f"Bind the result to {listed(targets)}", [edit], trial.hazards())
+
+    def _problem(self, program: Program, node: ast.Call, statement: ast.stmt, setups: list[Setup]) -> str | None:
+        direct = getattr(statement, "value", None) is node
+        if not direct:
+            return "the call is part of a larger expression: give it a statement of its own and bind its result"
+        if setups[0].starred:
+            return "`*` hides what is set up: unpack the arguments first, then bind the result to them"
+        for target in _targets(setups[0]):
+            problem = binding_problem(program, target, node)
+            if problem is not None:
+                return problem
+        return None
+
+
+def _is_discarded(program: Program, node: ast.Call, statement: ast.stmt) -> bool:
+    """Whether the value of a call ends in an expression statement, or in `_`."""
+    if isinstance(statement, ast.Assign):
+        names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+        return statement.value is node and names == ["_"] and len(statement.targets) == 1
+    if not isinstance(statement, ast.Expr):
+        return False
+    child: ast.AST = node
+    for parent in program.syntax.ancestors(node):
+        if parent is statement:
+            return True
+        passes = isinstance(parent, (ast.Tuple, ast.List, ast.IfExp, ast.BoolOp, ast.Await))
+        element = isinstance(parent, (ast.ListComp, ast.SetComp, ast.GeneratorExp)) and parent.elt is child
+        if not passes and not element:
+            return False
+        child = parent
+    return False
+
+
+def _targets(setup: Setup) -> list[ast.expr]:
+    """The arguments that the result has an item for, in its order."""
+    found = [argument.node for argument in setup.args if argument.name is None]
+    module = [argument.node for argument in setup.args if argument.name == "module"]
+    scheduler = [argument.node for argument in setup.args if argument.name == "scheduler"]
+    return [*module, *found, *scheduler]
+
+
+def _unused(trial: Trial, node: ast.Call, targets: list[str]) -> str | None:
+    """Why binding the result would not repair the program, or None."""
+    left = trial.left_raw([node])
+    if left:
+        line = getattr(left[0].node, "lineno", left[0].stmt.lineno)
+        return f"the raw object goes on being used on line {line}: pass on what the set-up returns, or use it there"
+    if not trial.used_wrapped(node):
+        return f"nothing here uses {listed(targets)} afterwards: return what the set-up gives to where the object is used"
+    return None

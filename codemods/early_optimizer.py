@@ -1,0 +1,150 @@
+"""Create the optimizer after its model was set up.
+
+What is wrong
+    Under FSDP, XLA FSDP and model parallel `setup_module` shards the parameters. With the separate set-up, an optimizer
+    created before it holds parameters that are not trained any more: `setup_optimizers` raises "The optimizer does not
+    seem to reference any FSDP parameters" (or, under model parallel, nothing is trained).
+
+Fix
+    The creation moves directly below `setup_module`, and takes the parameters of the wrapped model:
+
+        optimizer = SGD(net.parameters())                     model = fabric.setup_module(net)
+        model = fabric.setup_module(net)              ->      optimizer = SGD(model.parameters())
+        optimizer = fabric.setup_optimizers(optimizer)        optimizer = fabric.setup_optimizers(optimizer)
+
+Safety
+    Safe when the optimizer is made by a statement of its own in the same block, from the model's own parameters, and
+    nothing on the way down uses it or changes what it is made from. Else it is reported. Where DeepSpeed or XLA can
+    be in use as well, `split-setup` (FF201) speaks instead.
+
+Read in `lightning/fabric/strategies/fsdp.py` (`_optimizer_has_flat_params`), `xla_fsdp.py` and `model_parallel.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fabric_fix.analysis import known
+from fabric_fix.analysis.events import Setup
+from fabric_fix.analysis.objects import Instance, Obj, Thing, Wrapped, raw
+from fabric_fix.analysis.places import spelled
+from fabric_fix.analysis.program import Program
+from fabric_fix.edits.model import Edit, MoveStatement, Where
+from fabric_fix.finding import Finding, Span
+from fabric_fix.rule import Rule
+from fabric_fix.scopes import only
+from fabric_fix.setups import (
+    Place,
+    creation,
+    families,
+    makes_optimizer,
+    models_of,
+    module_argument,
+    moving_problem,
+    optimizer_arguments,
+    place_of_setup,
+    readings,
+    renamed,
+    setups_of_model,
+    strategy_names,
+)
+from fabric_fix.trial import Trial
+
+
+class EarlyOptimizer(Rule):
+    """An optimizer is created before the model that it belongs to is sharded."""
+
+    code = "FF203"
+    name = "early-optimizer"
+
+    def check(self, program: Program) -> Iterator[Finding]:
+        """Find optimizers of sharded models that were created on the raw model."""
+        for node, setups in program.setups().items():
+            found = families(setups)
+            wanted = found & known.MODEL_FIRST
+            if setups[0].method != "setup_optimizers" or not wanted or known.joint_only(found):
+                continue
+            for position, optimizer in enumerate(optimizer_arguments(setups)):
+                problem = _early(program, setups, position)
+                if problem is not None:
+                    yield self._judge(program, optimizer, problem, wanted, position, setups)
+
+    def _judge(
+        self,
+        program: Program,
+        optimizer: ast.expr,
+        model: Obj,
+        wanted: frozenset[str],
+        position: int,
+        setups: list[Setup],
+    ) -> Finding:
+        call, of_model = next(iter(setups_of_model(program, model).items()))
+        node = _creation_call(setups, position) or call
+        message = f"{strategy_names(wanted)} shards the parameters: create the optimizer after `{of_model[0].method}`"
+        place = place_of_setup(program, call, of_model)
+        edits = place if isinstance(place, str) else _moving(program, place, optimizer)
+        if isinstance(edits, str):
+            return self.report(program, node, message, edits)
+        trial = Trial(program, edits)
+        failure = trial.failure()
+        if failure is not None:
+            return self.report(program, node, message, failure)
+        return self.fixed(program, node, message, "Create the optimizer below the set-up of its model", edits, trial.hazards())
+
+
+def _early(program: Program, setups: list[Setup], position: int) -> Obj | None:
+    """The model that an optimizer was created on before its set-up; None when it was not, or is not known."""
+    model = only(models_of(program, setups, position))
+    if model is None or not setups_of_model(program, model):
+        return None
+    for setup in setups:
+        positional = [argument for argument in setup.args if argument.name is None]
+        for obj in positional[position].value if position < len(positional) else ():
+            inner = raw(obj)
+            if isinstance(inner, (Thing, Instance)) and any(isinstance(dep, Wrapped) for dep in inner.deps):
+                return None
+    return model if _raw_when_created(program, setups, position, model) else None
+
+
+def _raw_when_created(program: Program, setups: list[Setup], position: int, model: Obj) -> bool:
+    """Whether the raw model's parameters were taken before any set-up of it (and not through the raw name after it)."""
+    taken = [use for use in program.uses() if use.obj is model and use.kind == "method" and use.detail in ("parameters", "named_parameters")]
+    node = _creation_call(setups, position)
+    inside = [use for use in taken if node is not None and _contains(node, use.node)]
+    return not any(use.after for use in (inside or taken))
+
+
+def _contains(outer: ast.AST, inner: ast.AST) -> bool:
+    return any(part is inner for part in ast.walk(outer))
+
+
+def _creation_call(setups: list[Setup], position: int) -> ast.Call | None:
+    for setup in setups:
+        positional = [argument for argument in setup.args if argument.name is None]
+        for obj in positional[position].value:
+            inner = raw(obj)
+            if isinstance(inner, (Thing, Instance)) and isinstance(inner.node, ast.Call):
+                return inner.node
+    return None
+
+
+def _moving(program: Program, place: Place, optimizer: ast.expr) -> list[Edit] | str:
+    """The edits that move the creation below the model's set-up; or why it stays."""
+    made = creation(program, optimizer, place)
+    if isinstance(made, str):
+        return made
+    if not makes_optimizer(program, made):
+        return f"what line {made.lineno} makes is not surely an optimizer alone, so it cannot be moved"
+    model = module_argument(place.setups[0])
+    source = None if model is None else spelled(model)
+    if source is None or not any(True for _ in readings(made.value, source)):
+        return f"the optimizer on line {made.lineno} is not made from the parameters of `{source or 'the model'}` directly"
+    target = ast.unparse(place.target)
+    start = place.block.index(made)
+    passed = place.block[start + 1 : place.index + 1]
+    problem = moving_problem(made, passed, frozenset({source, target, f"{source}.parameters"}))
+    if problem is not None:
+        return f"the optimizer cannot be created later: {problem}"
+    edits = renamed([made.value], source, target) if source != target else []
+    return [*edits, MoveStatement(Span.of(made), Span.of(place.statement), Where.AFTER)]

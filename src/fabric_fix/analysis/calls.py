@@ -1,0 +1,325 @@
+"""Calls: arguments are evaluated, the callee is found, and functions of the program are followed."""
+
+from __future__ import annotations
+
+import ast
+
+from fabric_fix.analysis import attributes, fabric_calls, library, methods
+from fabric_fix.analysis.derive import derived, gradients
+from fabric_fix.analysis.events import Argument
+from fabric_fix.analysis.expressions import collection, evaluate
+from fabric_fix.analysis.frames import Frame, State
+from fabric_fix.analysis.interp import MAX_DEPTH, Interpreter
+from fabric_fix.analysis.iterate import content
+from fabric_fix.analysis.objects import (
+    EMPTY,
+    Bound,
+    Class,
+    Collection,
+    External,
+    FabricObj,
+    Function,
+    Inside,
+    Instance,
+    Obj,
+    Partial,
+    Sequence,
+    StrategyView,
+    Thing,
+    Value,
+    Wrapped,
+)
+
+
+def call(it: Interpreter, node: ast.Call) -> Value:
+    """Evaluate a call expression."""
+    func = node.func
+    if isinstance(func, ast.Attribute):
+        parent = _super(it, func)
+        receivers = evaluate(it, func.value) if parent is None else EMPTY
+        args = arguments(it, node)
+        if parent is not None:
+            return _call_parent(it, node, func.attr, args, parent)
+        found: Value = EMPTY
+        for obj in receivers:
+            found = found | call_method(it, node, obj, func.attr, args)
+        if func.attr in it.spellings:
+            found = it.promote(found, func.attr, node)
+        return it.limit(found)
+    callees = evaluate(it, func)
+    args = arguments(it, node)
+    found = EMPTY
+    for obj in callees:
+        found = found | apply(it, node, obj, args)
+    return it.limit(found)
+
+
+def arguments(it: Interpreter, node: ast.Call) -> list[Argument]:
+    """The arguments of a call with their values; `*known` is spread out."""
+    found: list[Argument] = []
+    for arg in node.args:
+        if isinstance(arg, ast.Starred):
+            found.extend(_spread(evaluate(it, arg.value), arg))
+        else:
+            found.append(Argument(arg, evaluate(it, arg)))
+    for keyword in node.keywords:
+        found.append(Argument(keyword.value, evaluate(it, keyword.value), keyword.arg or "**"))
+    return found
+
+
+def _spread(value: Value, node: ast.Starred) -> list[Argument]:
+    if len(value) == 1:
+        obj = next(iter(value))
+        if isinstance(obj, Sequence):
+            return [Argument(node, part, starred=True) for part in obj.items]
+    return [Argument(node, value, starred=True)]
+
+
+def apply(it: Interpreter, node: ast.Call, obj: Obj, args: list[Argument]) -> Value:
+    """Call an object."""
+    if isinstance(obj, Function):
+        return call_function(it, obj, node, args, None)
+    if isinstance(obj, Class):
+        return instantiate(it, obj, node, args)
+    if isinstance(obj, Bound):
+        if obj.function is not None and not isinstance(obj.receiver, Wrapped):
+            return call_function(it, obj.function, node, args, obj.receiver)
+        return call_method(it, node, obj.receiver, obj.name, args)
+    if isinstance(obj, External):
+        return library.call_external(it, node, obj.path, args)
+    if isinstance(obj, Partial):
+        return _call_partial(it, node, obj, args)
+    if isinstance(obj, (Wrapped, Inside, Instance, Thing)):
+        return _forward(it, node, obj, args)
+    return frozenset((derived(it, "call", node, "", argument_gradients(it, args)),))
+
+
+def argument_gradients(it: Interpreter, args: list[Argument]) -> Value:
+    """The models whose gradient flows through any argument."""
+    found: Value = EMPTY
+    for argument in args:
+        found = found | gradients(it, argument.value)
+    return found
+
+
+def _call_partial(it: Interpreter, node: ast.Call, obj: Partial, args: list[Argument]) -> Value:
+    whole = [Argument(node, value) for value in obj.args]
+    whole += [a for a in args if a.name is None]
+    given = {a.name for a in args if a.name}
+    whole += [Argument(node, value, name) for name, value in obj.keywords.items() if name not in given]
+    whole += [a for a in args if a.name]
+    found: Value = EMPTY
+    for callee in obj.function:
+        found = found | apply(it, node, callee, whole)
+    return found
+
+
+def _forward(it: Interpreter, node: ast.Call, obj: Wrapped | Inside | Instance | Thing, args: list[Argument]) -> Value:
+    """Call something that may be a model."""
+    it.use(obj, "call", node)
+    if isinstance(obj, Instance) and obj.cls.kind != "module":
+        own = obj.cls.method("__call__")
+        if own is not None:
+            return call_function(it, own, node, args, obj)
+    pass_arguments(it, node, args, detail=ast.unparse(node.func) if len(args) < 8 else "a function")
+    itself: Value = frozenset((obj.wrapped if isinstance(obj, Inside) else obj,))
+    if isinstance(obj, Thing) and obj.kind not in ("call", "param", "attr", "item", "iter", "name"):
+        itself = EMPTY
+    parts = itself | held_modules(it, obj) | argument_gradients(it, args)
+    made = derived(it, "call", node, "", parts)
+    made.base = obj
+    return frozenset((made,))
+
+
+def held_modules(it: Interpreter, obj: Obj) -> Value:
+    """The wrapped modules that the fields of a model hold."""
+    inner = obj.inner if isinstance(obj, Wrapped) else obj
+    found: set[Obj] = set()
+    for (owner, name), value in it.state.heap.items():
+        if owner is inner and not name.startswith("#"):
+            found.update(part for part in value if isinstance(part, Wrapped) and part.kind == "module")
+    return frozenset(found)
+
+
+def pass_arguments(it: Interpreter, node: ast.Call, args: list[Argument], follow: bool = True, detail: str = "") -> None:
+    """Objects given to something that the analysis does not see into."""
+    for argument in args:
+        for obj in argument.value:
+            for part in (obj, *content(it, obj)):
+                if isinstance(part, (Thing, Instance, Wrapped, Inside)):
+                    it.use(part, "pass" if follow else "input", node, detail)
+
+
+def call_method(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list[Argument]) -> Value:
+    """Call `obj.name(...)`."""
+    if isinstance(obj, FabricObj):
+        own = obj.cls.method(name) if obj.cls else None
+        stored = it.field(obj, name)
+        if own is None and stored is None:
+            return fabric_calls.method(it, node, obj, name, args)
+    elif isinstance(obj, StrategyView):
+        return fabric_calls.strategy_method(it, node, obj, name, args)
+    elif isinstance(obj, External):
+        return library.call_external(it, node, f"{obj.path}.{name}", args)
+    elif isinstance(obj, (Sequence, Collection)):
+        return methods.of_container(it, node, obj, name, args)
+    elif isinstance(obj, (Wrapped, Inside)):
+        return methods.of_wrapped(it, node, obj, name, args)
+    elif isinstance(obj, Thing):
+        view = attributes.strategy_view(it, obj)
+        if view is not None:
+            return fabric_calls.strategy_method(it, node, view, name, args)
+        if it.field(obj, name) is None:
+            return methods.of_thing(it, node, obj, name, args)
+    elif isinstance(obj, Instance):
+        if obj.cls.method(name) is None and it.field(obj, name) is None:
+            return methods.of_instance(it, node, obj, name, args)
+        if obj.cls.kind in ("module", "optimizer", "scheduler", "loader"):
+            it.use(obj, "method", node, name)
+            if obj.cls.kind == "module" and not _worth_following(it, obj, args):
+                return methods.unseen(it, node, obj, name, args)
+    found: Value = EMPTY
+    for callee in attributes.attribute_of(it, frozenset((obj,)), name, node.func, silent=True):
+        found = found | apply(it, node, callee, args)
+    return found
+
+
+def _worth_following(it: Interpreter, obj: Instance, args: list[Argument]) -> bool:
+    if any(isinstance(part, (FabricObj, Wrapped, StrategyView)) for a in args for part in a.value):
+        return True
+    return library.mentions_fabric(it, obj.cls)
+
+
+def _super(it: Interpreter, func: ast.Attribute) -> Obj | None:
+    """`super().name`: the current `self`, where the class is known."""
+    inner = func.value
+    if not (isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "super"):
+        return None
+    function = it.frame.function
+    if function is None or function.owner is None or isinstance(function.node, ast.Lambda):
+        return None
+    parameters = [*function.node.args.posonlyargs, *function.node.args.args]
+    if not parameters:
+        return None
+    value = it.state.names.get(it.frame, {}).get(parameters[0].arg, EMPTY)
+    return next(iter(value)) if len(value) == 1 else None
+
+
+def _call_parent(it: Interpreter, node: ast.Call, name: str, args: list[Argument], receiver: Obj) -> Value:
+    assert it.frame.function is not None
+    owner = it.frame.function.owner
+    for base in owner.bases if owner else ():
+        if isinstance(base, Class):
+            found = base.method(name)
+            if found is not None:
+                return call_function(it, found, node, args, receiver)
+    if isinstance(receiver, FabricObj):
+        if name == "__init__":
+            fabric_calls.configure(it, receiver, args)
+            return it.const(None)
+        return fabric_calls.method(it, node, receiver, name, args)
+    pass_arguments(it, node, args)
+    return frozenset((derived(it, "call", node, name, argument_gradients(it, args)),))
+
+
+def instantiate(it: Interpreter, cls: Class, node: ast.Call, args: list[Argument]) -> Value:
+    """Make an instance of a class of the program."""
+    it.instantiated.add(cls)
+    obj: Obj
+    if cls.kind == "fabric":
+        obj = fabric_calls.make(it, node, args, cls)
+    else:
+        obj = it.remember(("instance", cls, node, it.frame), Instance(cls, node, it.frame))
+        assert isinstance(obj, Instance)
+        obj.meta = it.meta > 0
+        if cls.kind in ("optimizer", "scheduler"):
+            obj.deps = obj.deps | argument_gradients(it, args[:1])
+        if it.repeating:
+            it.set_fact(obj, "#many", it.const(True))
+    initialise(it, cls, node, args, obj)
+    return frozenset((obj,))
+
+
+def initialise(it: Interpreter, cls: Class, node: ast.Call, args: list[Argument], obj: Obj) -> None:
+    """Run `__init__`, or fill the fields of a dataclass."""
+    own = cls.method("__init__")
+    if own is not None:
+        if cls.kind == "module" and isinstance(obj, Instance) and not _worth_following(it, obj, args):
+            pass_arguments(it, node, args, detail=cls.node.name)
+            return
+        call_function(it, own, node, args, obj)
+        return
+    if cls.kind in ("module", "optimizer", "scheduler", "loader"):
+        pass_arguments(it, node, args, follow=cls.kind == "module", detail=cls.node.name)
+    positional = [a for a in args if a.name is None]
+    for name, argument in zip(cls.annotations, positional, strict=False):
+        it.set_field(obj, name, argument.value)
+    for argument in args:
+        if argument.name in cls.annotations:
+            it.set_field(obj, str(argument.name), argument.value)
+
+
+def call_function(
+    it: Interpreter, function: Function, node: ast.AST, args: list[Argument], receiver: Obj | None
+) -> Value:
+    """Follow a call into a function of the program, with its arguments' values."""
+    it.step()
+    chain = it.frame.chain()
+    if len(chain) > MAX_DEPTH or any(frame.function is function for frame in chain):
+        if isinstance(node, ast.Call):
+            pass_arguments(it, node, args, detail=function.name)
+        return frozenset((derived(it, "call", node, function.name, argument_gradients(it, args)),))
+    frame = it.frame_for(function, node)
+    bound = library.bind(it, function, frame, args, receiver)
+    return run_function(it, function, frame, bound, node)
+
+
+def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[str, Value], node: ast.AST) -> Value:
+    """Walk a function's body in its frame; its states at all returns are joined."""
+    from fabric_fix.analysis.statements import run
+
+    it.reached.add(function.node)
+    saved = (it.frame, it.stmt, it.breaks, it.continues)
+    it.breaks, it.continues = [], []
+    quiet = any(d.rpartition(".")[2] in ("no_grad", "inference_mode") for d in function.decorators)
+    it.no_grad += quiet
+    it.frame = frame
+    frame.returns = []
+    it.state.names[frame] = bound
+    if isinstance(function.node, ast.Lambda):
+        frame.returns.append((evaluate(it, function.node.body), it.state))
+    elif run(it, function.node.body):
+        frame.returns.append((it.const(None), it.state))
+    it.no_grad -= quiet
+    it.frame, it.stmt, it.breaks, it.continues = saved
+    return _leave(it, frame, node)
+
+
+def _leave(it: Interpreter, frame: Frame, node: ast.AST) -> Value:
+    returns, frame.returns = frame.returns, []
+    result: Value = EMPTY
+    merged: State | None = None
+    for value, state in returns:
+        result = result | value
+        merged = state if merged is None else merged.join(state)
+    if merged is not None:
+        it.state = merged
+    if not frame.scope.has_inner:
+        it.state.names.pop(frame, None)
+    if len(result) > 1 and any(isinstance(obj, Sequence) for obj in result):
+        result = _join_sequences(it, result, node)
+    return it.limit(result)
+
+
+def _join_sequences(it: Interpreter, value: Value, node: ast.AST) -> Value:
+    """Tuples of one length, returned at several places, become one tuple of joined items."""
+    tuples = [obj for obj in value if isinstance(obj, Sequence)]
+    if len({len(obj.items) for obj in tuples}) != 1 or len(tuples) != len(value):
+        return value
+    joined = it.remember(("joined", node, it.frame), Sequence(node))
+    assert isinstance(joined, Sequence)
+    joined.items = [frozenset().union(*parts) for parts in zip(*(obj.items for obj in tuples), strict=True)]
+    return frozenset((joined,))
+
+
+__all__ = ["apply", "arguments", "call", "call_function", "collection", "initialise", "instantiate", "run_function"]

@@ -1,0 +1,74 @@
+"""`with` blocks: what entering one changes until it is left."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from fabric_fix.analysis import assign, known
+from fabric_fix.analysis.expressions import evaluate, quiet
+from fabric_fix.analysis.interp import Interpreter
+from fabric_fix.analysis.objects import External, FabricObj, Value
+
+
+def enter(it: Interpreter, item: ast.withitem) -> Callable[[], None]:
+    """Evaluate a context manager and enter it; gives what undoes it."""
+    value = evaluate(it, item.context_expr)
+    if item.optional_vars is not None:
+        assign.assign(it, item.optional_vars, value)
+    call = item.context_expr
+    if not isinstance(call, ast.Call):
+        return _nothing
+    for callee in quiet(it, call.func):
+        if isinstance(callee, External) and _stops_gradient(callee.path, call):
+            return _counted(it, "no_grad")
+    return _fabric_context(it, call)
+
+
+def _stops_gradient(path: str, call: ast.Call) -> bool:
+    if path in known.NO_GRAD:
+        return not (call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value is False)
+    if path in ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled"):
+        return bool(call.args) and isinstance(call.args[0], ast.Constant) and call.args[0].value is False
+    return False
+
+
+def _fabric_context(it: Interpreter, call: ast.Call) -> Callable[[], None]:
+    if not isinstance(call.func, ast.Attribute):
+        return _nothing
+    receivers = quiet(it, call.func.value)
+    if not any(isinstance(obj, FabricObj) for obj in receivers):
+        return _nothing
+    if call.func.attr == "no_backward_sync" and (call.args or call.keywords):
+        module = call.args[0] if call.args else call.keywords[0].value
+        return _synchronising(it, quiet(it, module))
+    if call.func.attr == "init_module" and _asks_empty(call):
+        return _counted(it, "meta")
+    return _nothing
+
+
+def _asks_empty(call: ast.Call) -> bool:
+    values = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "empty_init")]
+    return any(isinstance(v, ast.Constant) and v.value is True for v in values)
+
+
+def _nothing() -> None:
+    """Undo nothing."""
+
+
+def _counted(it: Interpreter, counter: str) -> Callable[[], None]:
+    setattr(it, counter, getattr(it, counter) + 1)
+
+    def undo() -> None:
+        setattr(it, counter, getattr(it, counter) - 1)
+
+    return undo
+
+
+def _synchronising(it: Interpreter, modules: Value) -> Callable[[], None]:
+    it.sync.append(modules)
+
+    def undo() -> None:
+        it.sync.pop()
+
+    return undo

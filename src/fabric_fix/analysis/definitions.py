@@ -1,0 +1,87 @@
+"""Definitions: functions and classes become objects; their bodies are walked when they are called."""
+
+from __future__ import annotations
+
+import ast
+
+from fabric_fix.analysis import known
+from fabric_fix.analysis.expressions import evaluate, quiet
+from fabric_fix.analysis.interp import Interpreter
+from fabric_fix.analysis.objects import Class, External, Function, Obj
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def function(it: Interpreter, stmt: FunctionNode) -> bool:
+    """A `def` statement."""
+    made = make_function(it, stmt, None)
+    it.store(stmt.name, frozenset((made,)))
+    return True
+
+
+def make_function(it: Interpreter, node: FunctionNode | ast.Lambda, owner: Class | None) -> Function:
+    """The function object of a definition in the current frame."""
+    made = it.remember(("function", node, it.frame), Function(node, it.frame, owner))
+    assert isinstance(made, Function)
+    if not made.decorators and not isinstance(node, ast.Lambda):
+        made.decorators = tuple(_decorator(d) for d in node.decorator_list)
+        for default in (*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)):
+            if isinstance(default, ast.Call):
+                quiet(it, default)
+        if made not in it.functions:
+            it.functions.append(made)
+    return made
+
+
+def _decorator(node: ast.expr) -> str:
+    call = node.func if isinstance(node, ast.Call) else node
+    return ast.unparse(call) if isinstance(call, (ast.Name, ast.Attribute)) else ""
+
+
+def klass(it: Interpreter, stmt: ast.ClassDef) -> bool:
+    """A `class` statement: bases, methods, class attributes and annotations."""
+    made = it.remember(("class", stmt, it.frame), Class(stmt, it.frame))
+    assert isinstance(made, Class)
+    if made not in it.classes:
+        it.classes.append(made)
+    bases: list[Obj] = []
+    for base in stmt.bases:
+        bases.extend(obj for obj in evaluate(it, base) if isinstance(obj, (Class, External)) and obj is not made)
+    made.bases = tuple(bases)
+    made.kind = _kind(bases)
+    it.store(stmt.name, frozenset((made,)))
+    _body(it, made, stmt.body)
+    return True
+
+
+def _kind(bases: list[Obj]) -> str:
+    for base in bases:
+        kind = base.kind if isinstance(base, Class) else known.class_kind(base.path) if isinstance(base, External) else ""
+        if kind:
+            return kind
+    return ""
+
+
+def _body(it: Interpreter, made: Class, body: list[ast.stmt]) -> None:
+    for stmt in body:
+        if isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            _method(it, made, stmt)
+        elif isinstance(stmt, ast.Assign):
+            for target in stmt.targets:
+                if isinstance(target, ast.Name):
+                    it.set_field(made, target.id, quiet(it, stmt.value))
+        elif isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name):
+            made.annotations[stmt.target.id] = stmt.annotation
+            if stmt.value is not None:
+                it.set_field(made, stmt.target.id, quiet(it, stmt.value))
+        elif isinstance(stmt, (ast.If, ast.Try)):
+            _body(it, made, stmt.body)
+
+
+def _method(it: Interpreter, made: Class, stmt: FunctionNode) -> None:
+    found = make_function(it, stmt, made)
+    name = stmt.name
+    for decorator in found.decorators:
+        if decorator.endswith((".setter", ".deleter", ".getter")) and decorator.startswith(f"{name}."):
+            name = decorator
+    made.methods[name] = found

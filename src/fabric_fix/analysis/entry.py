@@ -1,0 +1,170 @@
+"""Where a look at a module starts: its top level, then every function and class that nothing reached from there."""
+
+from __future__ import annotations
+
+import ast
+
+from fabric_fix.analysis.calls import run_function
+from fabric_fix.analysis.frames import Frame, State, all_arguments
+from fabric_fix.analysis.interp import Interpreter
+from fabric_fix.analysis.objects import Class, FabricObj, Function, Instance, Obj, Value
+from fabric_fix.analysis.parameters import outside_value
+from fabric_fix.analysis.statements import run
+
+
+def walk(it: Interpreter) -> None:
+    """Interpret a whole module."""
+    it.state.names[it.module] = {}
+    run(it, it.tree.body)
+    for cls in it.classes:
+        if cls not in it.instantiated:
+            _walk_class(it, cls)
+    index = 0
+    while index < len(it.functions):  # walking one can define others
+        function = it.functions[index]
+        index += 1
+        if function.node not in it.reached and function.owner is None:
+            _alone(it, lambda function=function: _walk_function(it, function, None))  # type: ignore[misc]
+    for cls in it.classes:
+        _walk_unreached_methods(it, cls)
+
+
+def _alone(it: Interpreter, visit) -> None:  # type: ignore[no-untyped-def]
+    """Do something on a copy of the state, which is then dropped: what one root does, another does not see."""
+    saved = it.state
+    it.state = saved.copy()
+    visit()
+    it.state = saved
+
+
+def _walk_function(it: Interpreter, function: Function, receiver: Obj | None) -> None:
+    frame, bound = _outside_frame(it, function, receiver)
+    run_function(it, function, frame, bound, function.node)
+
+
+def _outside_frame(it: Interpreter, function: Function, receiver: Obj | None) -> tuple[Frame, dict[str, Value]]:
+    """The frame of a function that is called from somewhere unknown."""
+    node = function.node
+    assert not isinstance(node, ast.Lambda)
+    outer, it.frame = it.frame, function.closure
+    frame = it.frame_for(function, None)
+    frame.depth, frame.caller, frame.call = 0, None, None
+    defaults = dict(zip([a.arg for a in (*node.args.posonlyargs, *node.args.args)][::-1], node.args.defaults[::-1], strict=False))
+    defaults.update({a.arg: d for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d is not None})
+    bound: dict[str, Value] = {}
+    for index, parameter in enumerate(all_arguments(node.args)):
+        if index == 0 and receiver is not None:
+            bound[parameter.arg] = frozenset((receiver,))
+            continue
+        value = outside_value(it, function, parameter, defaults.get(parameter.arg))
+        if it.annotated(parameter.annotation, it.frame) == "fabric":
+            value = it.promote(value, parameter.arg, parameter)
+        bound[parameter.arg] = value
+    it.frame = outer
+    return frame, bound
+
+
+def _self_of(it: Interpreter, cls: Class) -> Obj:
+    """An object that stands for any instance of a class."""
+    if cls.kind == "fabric":
+        made = it.remember(("any", cls), FabricObj(cls.node, None))
+        assert isinstance(made, FabricObj)
+        made.cls = cls
+        made.strategies = made.strategies | it.strategies
+        return made
+    instance = it.remember(("any", cls), Instance(cls, cls.node, None))
+    assert isinstance(instance, Instance)
+    instance.root = True
+    return instance
+
+
+def _methods(cls: Class) -> list[Function]:
+    """The methods of a class, inherited ones from the program too."""
+    found: dict[str, Function] = {}
+    for base in cls.bases:
+        if isinstance(base, Class) and base is not cls:
+            found.update({f.name: f for f in _methods(base)})
+    found.update({name: function for name, function in cls.methods.items()})
+    return list(found.values())
+
+
+def _walk_class(it: Interpreter, cls: Class) -> None:
+    """Interpret a class that is instantiated elsewhere: `__init__`, then each method that no other one calls.
+
+    Methods are called in an order that is not known, so each starts with the fields that `__init__` and all the
+    others leave. What they do to Fabrics (`#` facts) is taken over from the others only, not from the method itself.
+    """
+    saved = it.state
+    it.state = saved.copy()
+    receiver = _self_of(it, cls)
+    before = set(it.reached)
+    init = cls.method("__init__")
+    if init is not None:
+        _walk_function(it, init, receiver)
+    start = it.state
+    methods = [m for m in _methods(cls) if m.name != "__init__" and "staticmethod" not in m.decorators]
+    methods = [m for m in methods if "classmethod" not in m.decorators]
+    called = _called_by_siblings(methods)
+    entries = [m for m in methods if m.name not in called] or methods
+    ends: dict[Function, State] = {}
+    for method in entries:
+        it.state = start.copy()
+        _walk_function(it, method, receiver)
+        ends[method] = it.state
+    if len(entries) > 1 and any(_changed(start, end, receiver) for end in ends.values()):
+        for method in entries:
+            it.state = _start_of(start, ends, method, receiver)
+            _walk_function(it, method, receiver)
+    for method in methods:
+        if method.node not in it.reached or (method.node in before and method not in entries):
+            continue
+    it.state = saved
+
+
+def _called_by_siblings(methods: list[Function]) -> set[str]:
+    names = {m.name for m in methods}
+    found: set[str] = set()
+    for method in methods:
+        for node in ast.walk(method.node):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and isinstance(node.func.value, ast.Name)
+                and node.func.value.id in ("self", "cls")
+                and node.func.attr in names
+                and node.func.attr != method.name
+            ):
+                found.add(node.func.attr)
+    return found
+
+
+def _changed(start: State, end: State, receiver: Obj) -> bool:
+    return any(owner is receiver and start.heap.get((owner, name)) != value for (owner, name), value in end.heap.items())
+
+
+def _start_of(start: State, ends: dict[Function, State], method: Function, receiver: Obj) -> State:
+    state = start.copy()
+    for other, end in ends.items():
+        for (owner, name), value in end.heap.items():
+            key = (owner, name)
+            if owner is None or (name.startswith("#") and other is method):
+                continue
+            old = state.heap.get(key)
+            state.heap[key] = value if old is None else old | value
+    return state
+
+
+def _walk_unreached_methods(it: Interpreter, cls: Class) -> None:
+    """Methods that no followed call reached, on an object that stands for any instance."""
+    for method in list(cls.methods.values()):
+        if method.node in it.reached:
+            continue
+        plain = "staticmethod" in method.decorators or "classmethod" in method.decorators
+        receiver = None if plain else it.remembered(("any", cls)) or _instance_of(it, cls)
+        _alone(it, lambda method=method, receiver=receiver: _walk_function(it, method, receiver))  # type: ignore[misc]
+
+
+def _instance_of(it: Interpreter, cls: Class) -> Obj:
+    """The one known instance of a class, so that its fields are known; else one that stands for any."""
+    known = {obj for (obj, _name) in it.state.heap if isinstance(obj, (Instance, FabricObj)) and obj.cls is cls}
+    return next(iter(known)) if len(known) == 1 else _self_of(it, cls)

@@ -1,0 +1,137 @@
+"""What happened in a program: the calls that rules ask about, with the values and states they met."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from fabric_fix.analysis.frames import Frame
+from fabric_fix.analysis.objects import EMPTY, FabricObj, Obj, Value
+
+
+@dataclass(eq=False)
+class Argument:
+    """An argument as written, with its value."""
+
+    node: ast.expr
+    value: Value
+    name: str | None = None
+    starred: bool = False
+
+
+@dataclass(eq=False)
+class Call:
+    """A call at one place in one calling context; values are joined over all the times it runs there."""
+
+    node: ast.Call
+    stmt: ast.stmt
+    frame: Frame
+    method: str
+    fabrics: frozenset[FabricObj] = frozenset()
+    args: list[Argument] = field(default_factory=list)
+    places: dict[str, Value] = field(default_factory=dict)
+    """The names (and attributes of names) that can be used at this point, with their values."""
+    strategies: frozenset[str] = frozenset()
+
+    def argument(self, name: str, position: int) -> Argument | None:
+        """The argument given by that keyword, or at that position."""
+        positional = [argument for argument in self.args if argument.name is None]
+        for argument in self.args:
+            if argument.name == name:
+                return argument
+        if position < len(positional) and not any(a.starred for a in positional[: position + 1]):
+            return positional[position]
+        return None
+
+    @property
+    def starred(self) -> bool:
+        """Whether a `*` or `**` argument hides what is passed."""
+        return any(argument.starred or argument.name == "**" for argument in self.args)
+
+
+@dataclass(eq=False)
+class Setup(Call):
+    """`setup`, `setup_module`, `setup_optimizers` or `setup_dataloaders`."""
+
+    before: Value = EMPTY
+    """The wrapped modules that this Fabric had set up before."""
+    rewrapped: Value = EMPTY
+    """Arguments that are wrapped already: Fabric raises (message 6 and 7)."""
+    result: Value = EMPTY
+    repeated: bool = False
+    """It runs again for the same Fabric: in a loop, or a comprehension."""
+
+
+@dataclass(eq=False)
+class Backward(Call):
+    """`fabric.backward(...)`."""
+
+    loss: Value = EMPTY
+    deps: Value = EMPTY
+    """The models that the loss was computed from, wrapped or raw."""
+    models: Value = EMPTY
+    """The wrapped modules that this Fabric has set up when it runs."""
+    many: bool = False
+    """One of them stands for several (set up in a loop)."""
+    group: set[Backward] = field(default_factory=set)
+    """The backward calls, this one included, that run before the next step."""
+    first_steps: Value = EMPTY
+    """The optimizers whose `step()` can come first after it."""
+    steps: Value = EMPTY
+    """The optimizers that step after it, before the next group of backward calls."""
+    repeats: set[Backward] = field(default_factory=set)
+    """Backward calls on the same model that can have run before it with no step between."""
+    sync: Value = EMPTY
+    """The modules of the `no_backward_sync` blocks that it stands in."""
+    clips: Value = EMPTY
+    """The modules whose gradients are clipped after it, before a step."""
+    uncertain: bool = False
+    """Something that the analysis does not know went into the loss."""
+
+
+@dataclass(eq=False)
+class NoSync(Call):
+    """`no_backward_sync` of a Fabric ('fabric'), of its strategy ('strategy') or of its control ('control')."""
+
+    via: str = "fabric"
+
+
+@dataclass(eq=False)
+class StrategyCall(Call):
+    """Another method of `fabric.strategy`."""
+
+
+@dataclass(eq=False)
+class Step(Call):
+    """`optimizer.step()`."""
+
+    optimizers: Value = EMPTY
+
+
+@dataclass(eq=False)
+class Iteration:
+    """A `for` loop (or comprehension) over a loader."""
+
+    node: ast.expr
+    stmt: ast.stmt
+    frame: Frame
+    loader: Value = EMPTY
+    places: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Use:
+    """Something that was done with an object, at one place in one context."""
+
+    obj: Obj
+    kind: str
+    """call, method, attr, setattr, isinstance, type, save, pass, input, iterate, step, setup, sync, backward, clip, load,
+    store, strategy, return."""
+    node: ast.AST
+    stmt: ast.stmt
+    frame: Frame
+    detail: str = ""
+    after: Value = EMPTY
+    """For a raw object: the wrapped ones that set-ups had made of it before."""
+    grad: bool = False
+    """Whether gradients were recorded."""

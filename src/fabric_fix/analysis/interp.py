@@ -1,0 +1,332 @@
+"""The abstract interpreter: its memory, and how one module of a program is walked.
+
+Statements are in `statements`, expressions in `expressions`, calls in `calls` and `library`, Fabric's own methods in
+`fabric_calls`. All of them work on the `Interpreter` made here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from fabric_fix.analysis import annotations
+from fabric_fix.analysis.events import Argument, Backward, Call, Iteration, NoSync, Setup, Step, StrategyCall, Use
+from fabric_fix.analysis.frames import Frame, Scope, State
+from fabric_fix.analysis.names import known_spellings
+from fabric_fix.analysis.objects import (
+    EMPTY,
+    UNBOUND,
+    UNKNOWN,
+    Class,
+    Const,
+    External,
+    FabricObj,
+    Function,
+    Instance,
+    Obj,
+    Thing,
+    Value,
+    Wrapped,
+    raw,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+MAX_DEPTH = 14
+"""Calls followed inside one another; deeper ones are unknown."""
+MAX_VALUES = 12
+"""Objects kept apart in one value; more become `UNKNOWN` beside the Fabrics and wrapped objects among them."""
+MAX_LOOPS = 4
+"""Looks at a loop's body before its state is taken as settled."""
+
+
+class GaveUpError(Exception):
+    """The program needs more steps than the budget allows."""
+
+
+class Interpreter:
+    """Walks one module and everything it calls, and keeps the events that rules ask about."""
+
+    def __init__(self, tree: ast.Module, strategies: frozenset[str], budget: int) -> None:
+        self.tree = tree
+        self.strategies = strategies
+        """Families that the user named: every Fabric can have them beside its own."""
+        self.budget = budget
+        self.state = State()
+        self.module = Frame(tree, Scope(tree))
+        self.frame = self.module
+        self.stmt: ast.stmt = tree.body[0] if tree.body else ast.Pass()
+        self.no_grad = 0
+        self.meta = 0
+        self.repeating = 0
+        """Inside a comprehension: what is made here stands for several objects."""
+        self.sync: list[Value] = []
+        self.spellings = known_spellings(tree)
+        self.events: dict[tuple[str, ast.AST, Frame], Call] = {}
+        self.iterations: dict[tuple[ast.AST, Frame], Iteration] = {}
+        self.uses: dict[tuple[Obj, str, ast.AST, Frame], Use] = {}
+        self.bindings: dict[Obj, dict[tuple[Frame, str], ast.stmt]] = {}
+        """Where an object is given a name: the frame, the place as written, and the statement."""
+        self.reached: set[ast.AST] = set()
+        self.instantiated: set[Class] = set()
+        self.classes: list[Class] = []
+        self.functions: list[Function] = []
+        self.stars: list[str] = []
+        self.made_fabrics: list[FabricObj] = []
+        self.breaks: list[list[State]] = []
+        self.continues: list[list[State]] = []
+        self._made: dict[Hashable, Obj] = {}
+        self._frames: dict[Hashable, Frame] = {}
+        self._scopes: dict[ast.AST, Scope] = {}
+
+    # --- making objects -------------------------------------------------------------------------------------------
+
+    def const(self, value: object) -> Value:
+        """The value of a literal."""
+        key = ("const", type(value), value)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = Const(value)
+        return frozenset((found,))
+
+    def external(self, path: str) -> Value:
+        """The value of something imported."""
+        key = ("external", path)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = External(path)
+        return frozenset((found,))
+
+    def thing(self, kind: str, node: ast.AST | None, label: str = "", base: Obj | None = None) -> Thing:
+        """The object of that kind made at this place in this context."""
+        key = (kind, node, self.frame, base, label)
+        found = self._made.get(key)
+        if found is None:
+            made = Thing(kind, node, self.frame, label)
+            made.base = base
+            made.meta = self.meta > 0 and kind == "call"
+            self._made[key] = made
+            return made
+        assert isinstance(found, Thing)
+        return found
+
+    def part(self, base: Obj, kind: str, label: str, node: ast.AST | None) -> Thing:
+        """An attribute, item or element of an object, one and the same wherever it is read."""
+        key = ("part", base, kind, label)
+        found = self._made.get(key)
+        if found is None:
+            made = Thing(kind, node, None, label)
+            made.base = base
+            if kind in ("attr", "item"):
+                made.deps = self.roots_of(base)
+            made.sources = made.deps
+            self._made[key] = made
+            return made
+        assert isinstance(found, Thing)
+        return found
+
+    def remember(self, key: Hashable, make: Obj) -> Obj:
+        """The object kept under a key, `make` when there is none yet."""
+        return self._made.setdefault(key, make)
+
+    def remembered(self, key: Hashable) -> Obj | None:
+        """The object kept under a key, or None."""
+        return self._made.get(key)
+
+    def fabric_for(self, obj: Obj, node: ast.AST | None) -> FabricObj:
+        """The Fabric that an object of unknown origin is known to be."""
+        key = ("fabric", obj)
+        found = self._made.get(key)
+        if found is None:
+            found = FabricObj(node, self.frame)
+            found.strategies = found.strategies | self.strategies
+            self._made[key] = found
+        assert isinstance(found, FabricObj)
+        return found
+
+    # --- values -----------------------------------------------------------------------------------------------------
+
+    def limit(self, value: Value) -> Value:
+        """A value of bearable size."""
+        if len(value) <= MAX_VALUES:
+            return value
+        kept = frozenset(obj for obj in value if isinstance(obj, (FabricObj, Wrapped, Const, Function, Class)))
+        return kept | frozenset((UNKNOWN,)) if len(kept) <= 4 * MAX_VALUES else frozenset((UNKNOWN,))
+
+    def roots_of(self, obj: Obj) -> Value:
+        """The models that an object carries the gradient of; the object itself where it may be a model."""
+        if isinstance(obj, Thing):
+            if obj.deps:
+                return obj.deps
+            return frozenset((obj,)) if obj.kind in ("call", "param", "attr") else EMPTY
+        if isinstance(obj, (Wrapped, Instance)):
+            return frozenset((obj,))
+        return EMPTY
+
+    def field(self, obj: Obj, name: str) -> Value | None:
+        """What is stored in a field of an object, or None."""
+        return self.state.heap.get((obj, name))
+
+    def set_field(self, obj: Obj, name: str, value: Value, weak: bool = False) -> None:
+        """Store into a field; `weak` when the object stands for several."""
+        key = (obj, name)
+        if weak:
+            value = self.limit(self.state.heap.get(key, EMPTY) | value)
+        self.state.heap[key] = value
+
+    def fact(self, obj: Obj | None, name: str) -> Value:
+        """A fact of the state (`#models` of a Fabric, …)."""
+        return self.state.heap.get((obj, name), EMPTY)
+
+    def set_fact(self, obj: Obj | None, name: str, value: Value) -> None:
+        """Set a fact of the state."""
+        self.state.heap[(obj, name)] = value
+
+    # --- names ------------------------------------------------------------------------------------------------------
+
+    def scope(self, node: ast.AST) -> Scope:
+        """The scope of a function or module."""
+        found = self._scopes.get(node)
+        if found is None:
+            found = self._scopes[node] = Scope(node)
+        return found
+
+    def home(self, name: str) -> Frame | None:
+        """The frame that a name is looked up in, from the current one outwards; None for a builtin or unknown one."""
+        frame: Frame | None = self.frame
+        if name in self.frame.scope.outer:
+            if self.frame.scope.outer[name] == "global":
+                return self.module
+            frame = self.frame.closure
+        while frame is not None:
+            if name in frame.scope.locals:
+                return frame
+            frame = frame.closure
+        return self.module if name in self.state.names.get(self.module, {}) else None
+
+    def load(self, name: str, node: ast.AST) -> Value:
+        """What a name stands for here."""
+        home = self.home(name)
+        if home is None:
+            return self._builtin(name)
+        value = self.state.names.get(home, {}).get(name)
+        if value is None:
+            return frozenset((self.part(_Slot.of(self, home), "name", name, node),))
+        if UNBOUND in value:
+            value = value - {UNBOUND}
+        return self.promote(value, name, node) if name in self.spellings else value
+
+    def _builtin(self, name: str) -> Value:
+        for package in self.stars:
+            if name == "Fabric" and package.startswith(("lightning", "lightning_fabric")):
+                return self.external(f"{package}.Fabric")
+        return self.external(f"builtins.{name}")
+
+    def promote(self, value: Value, name: str, node: ast.AST) -> Value:
+        """Objects of unknown origin behind a name that is known to be a Fabric's become Fabrics."""
+        found: list[Obj] = []
+        for obj in value:
+            unknown = isinstance(obj, Thing) and obj.kind in ("call", "param", "attr", "name", "item")
+            found.append(self.fabric_for(obj, node) if unknown else obj)
+        return frozenset(found)
+
+    def store(self, name: str, value: Value) -> None:
+        """Bind a name in the current frame (or where it is declared to live)."""
+        home = self.frame
+        if name in self.frame.scope.outer:
+            home = self.home(name) or self.frame
+        self.state.names.setdefault(home, {})[name] = self.limit(value)
+
+    def places(self) -> dict[str, Value]:
+        """The names that can be used here, and one level of their attributes, with their values."""
+        found: dict[str, Value] = {}
+        frame: Frame | None = self.frame
+        while frame is not None:
+            for name, value in self.state.names.get(frame, {}).items():
+                if name not in found:
+                    found[name] = value
+            frame = frame.closure
+        owners = {next(iter(value)): name for name, value in found.items() if len(value) == 1}
+        for (obj, field), value in self.state.heap.items():
+            if obj in owners and not field.startswith(("#", "*", "'")):
+                found[f"{owners[obj]}.{field}"] = value
+        return found
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def use(self, obj: Obj, kind: str, node: ast.AST, detail: str = "") -> None:
+        """Record that something was done with an object."""
+        key = (obj, kind, node, self.frame)
+        found = self.uses.get(key)
+        if found is None:
+            found = self.uses[key] = Use(obj, kind, node, self.stmt, self.frame, detail)
+        after = self.state.heap.get((obj, "#setup"))
+        if after:
+            found.after = found.after | after
+        found.grad = found.grad or not self.no_grad
+
+    def step(self) -> None:
+        """Spend one unit of the budget."""
+        self.budget -= 1
+        if self.budget < 0:
+            raise GaveUpError
+
+    def annotated(self, node: ast.expr | None, frame: Frame) -> str:
+        """'fabric' when an annotation says that a value is a Fabric, else ''."""
+        if node is None:
+            return ""
+        return annotations.kind_of(self, node, frame)
+
+    def frame_for(self, function: Function, call: ast.AST | None) -> Frame:
+        """The frame of a function called here; the same one each time this call is interpreted in this context."""
+        key = (function, call, self.frame)
+        found = self._frames.get(key)
+        if found is None:
+            found = Frame(
+                function.node,
+                self.scope(function.node),
+                function=function,
+                call=call,
+                caller=self.frame,
+                call_stmt=self.stmt,
+            )
+            self._frames[key] = found
+        return found
+
+    # --- what rules read ----------------------------------------------------------------------------------------------
+
+    def created(self) -> Iterable[tuple[ast.AST | None, Obj]]:
+        """Every call result and instance that was made, with its place."""
+        for obj in self._made.values():
+            if (isinstance(obj, Thing) and obj.kind == "call") or isinstance(obj, Instance):
+                yield obj.node, obj
+
+
+class _Slot(Obj):
+    """A name that is used but never bound where the analysis looked."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(interpreter: Interpreter, frame: Frame) -> Obj:
+        """The slot of a frame."""
+        return interpreter.remember(("slot", frame), _Slot())
+
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_LOOPS",
+    "Argument",
+    "Backward",
+    "Call",
+    "GaveUpError",
+    "Interpreter",
+    "Iteration",
+    "NoSync",
+    "Setup",
+    "Step",
+    "StrategyCall",
+    "raw",
+]

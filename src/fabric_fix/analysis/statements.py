@@ -1,0 +1,278 @@
+"""Statements: how each changes the state. `run` returns whether the end of the block is reached."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from fabric_fix.analysis import assign, conditions, contexts, definitions
+from fabric_fix.analysis.expressions import evaluate
+from fabric_fix.analysis.interp import MAX_LOOPS, Interpreter
+from fabric_fix.analysis.objects import EMPTY, Value
+from fabric_fix.analysis.frames import State
+from fabric_fix.analysis.iterate import elements
+
+
+def run(it: Interpreter, body: list[ast.stmt]) -> bool:
+    """Walk statements in order; False when control never comes out below them."""
+    for stmt in body:
+        it.step()
+        outer, it.stmt = it.stmt, stmt
+        alive = _STATEMENTS[type(stmt)](it, stmt)
+        it.stmt = outer
+        if not alive:
+            return False
+    return True
+
+
+def _expr(it: Interpreter, stmt: ast.Expr) -> bool:
+    evaluate(it, stmt.value)
+    return True
+
+
+def _assign(it: Interpreter, stmt: ast.Assign) -> bool:
+    value = evaluate(it, stmt.value)
+    for target in stmt.targets:
+        assign.assign(it, target, value)
+    return True
+
+
+def _ann_assign(it: Interpreter, stmt: ast.AnnAssign) -> bool:
+    if stmt.value is not None:
+        value = evaluate(it, stmt.value)
+        if it.annotated(stmt.annotation, it.frame) == "fabric":
+            value = it.promote(value, "", stmt.value)
+        assign.assign(it, stmt.target, value)
+    return True
+
+
+def _aug_assign(it: Interpreter, stmt: ast.AugAssign) -> bool:
+    assign.augment(it, stmt)
+    return True
+
+
+def _return(it: Interpreter, stmt: ast.Return) -> bool:
+    value = evaluate(it, stmt.value) if stmt.value is not None else it.const(None)
+    for obj in value:
+        it.use(obj, "return", stmt)
+    it.frame.returns.append((value, it.state))
+    return False
+
+
+def _raise(it: Interpreter, stmt: ast.Raise) -> bool:
+    for part in (stmt.exc, stmt.cause):
+        if part is not None:
+            evaluate(it, part)
+    return False
+
+
+def _assert(it: Interpreter, stmt: ast.Assert) -> bool:
+    evaluate(it, stmt.test)
+    return True
+
+
+def _delete(it: Interpreter, stmt: ast.Delete) -> bool:
+    for target in stmt.targets:
+        if isinstance(target, ast.Name):
+            it.state.names.get(it.frame, {}).pop(target.id, None)
+    return True
+
+
+def _nothing(it: Interpreter, stmt: ast.stmt) -> bool:
+    return True
+
+
+def _if(it: Interpreter, stmt: ast.If) -> bool:
+    truth = conditions.truth(it, stmt.test)
+    before = it.state
+    after: list[State] = []
+    for branch, body in ((True, stmt.body), (False, stmt.orelse)):
+        if truth is (not branch):
+            continue
+        it.state = before.copy()
+        conditions.refine(it, stmt.test, branch)
+        if run(it, body):
+            after.append(it.state)
+    return _merge(it, after, before)
+
+
+def _merge(it: Interpreter, states: list[State], fallback: State) -> bool:
+    if not states:
+        it.state = fallback
+        return False
+    it.state = states[0]
+    for other in states[1:]:
+        it.state.join(other)
+    return True
+
+
+def _for(it: Interpreter, stmt: ast.For | ast.AsyncFor) -> bool:
+    iterated = evaluate(it, stmt.iter)
+    element = elements(it, iterated, stmt.iter)
+
+    def bind() -> None:
+        assign.assign(it, stmt.target, element)
+
+    return _loop(it, stmt.body, stmt.orelse, bind, endless=False)
+
+
+def _while(it: Interpreter, stmt: ast.While) -> bool:
+    endless = isinstance(stmt.test, ast.Constant) and bool(stmt.test.value)
+
+    def test() -> None:
+        evaluate(it, stmt.test)
+
+    return _loop(it, stmt.body, stmt.orelse, test, endless=endless)
+
+
+def _loop(
+    it: Interpreter, body: list[ast.stmt], orelse: list[ast.stmt], head: Callable[[], None], *, endless: bool
+) -> bool:
+    """Walk a loop's body until its state settles; the body is looked at twice at least, so that it meets itself."""
+    entry = it.state.copy()
+    exits: list[State] = []
+    for turn in range(MAX_LOOPS):
+        it.breaks.append([])
+        it.continues.append([])
+        it.state = entry.copy()
+        head()
+        alive = run(it, body)
+        ends = it.continues.pop() + ([it.state] if alive else [])
+        exits.extend(it.breaks.pop())
+        settled = entry.copy()
+        for end in ends:
+            settled.join(end)
+        if turn and settled.same(entry):
+            break
+        entry = settled
+        if not ends:
+            break
+    it.state = entry
+    alive = True
+    if endless:
+        alive = False
+    elif orelse:
+        alive = run(it, orelse)
+    return _merge(it, exits + ([it.state] if alive else []), entry)
+
+
+def _break(it: Interpreter, stmt: ast.Break) -> bool:
+    if it.breaks:
+        it.breaks[-1].append(it.state)
+    return False
+
+
+def _continue(it: Interpreter, stmt: ast.Continue) -> bool:
+    if it.continues:
+        it.continues[-1].append(it.state)
+    return False
+
+
+def _with(it: Interpreter, stmt: ast.With | ast.AsyncWith) -> bool:
+    entered = [contexts.enter(it, item) for item in stmt.items]
+    alive = run(it, stmt.body)
+    for undo in reversed(entered):
+        undo()
+    return alive
+
+
+def _try(it: Interpreter, stmt: ast.Try) -> bool:
+    before = it.state.copy()
+    alive = run(it, stmt.body)
+    broken = before.join(it.state)
+    ends: list[State] = []
+    if alive and (not stmt.orelse or run(it, stmt.orelse)):
+        ends.append(it.state)
+    for handler in stmt.handlers:
+        it.state = broken.copy()
+        if handler.name:
+            it.store(handler.name, frozenset((it.thing("name", handler, handler.name),)))
+        if run(it, handler.body):
+            ends.append(it.state)
+    reached = _merge(it, ends, broken)
+    if stmt.finalbody:
+        reached = run(it, stmt.finalbody) and reached
+    return reached
+
+
+def _match(it: Interpreter, stmt: ast.Match) -> bool:
+    subject = evaluate(it, stmt.subject)
+    before = it.state
+    ends: list[State] = []
+    total = False
+    for case in stmt.cases:
+        it.state = before.copy()
+        _capture(it, case.pattern, subject)
+        if case.guard is not None:
+            evaluate(it, case.guard)
+        if run(it, case.body):
+            ends.append(it.state)
+        total = total or (case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None)
+    if not total:
+        ends.append(before)
+    return _merge(it, ends, before)
+
+
+def _capture(it: Interpreter, pattern: ast.pattern, subject: Value) -> None:
+    for node in ast.walk(pattern):
+        name = getattr(node, "name", None) or getattr(node, "rest", None)
+        if isinstance(name, str):
+            whole = node is pattern
+            it.store(name, subject if whole else frozenset((it.thing("item", node, name),)))
+
+
+def _import(it: Interpreter, stmt: ast.Import) -> bool:
+    for alias in stmt.names:
+        if alias.asname:
+            it.store(alias.asname, it.external(alias.name))
+        else:
+            root = alias.name.partition(".")[0]
+            it.store(root, it.external(root))
+    return True
+
+
+def _import_from(it: Interpreter, stmt: ast.ImportFrom) -> bool:
+    module = "." * stmt.level + (stmt.module or "")
+    for alias in stmt.names:
+        if alias.name == "*":
+            it.stars.append(module)
+            continue
+        joint = "" if not module or module.endswith(".") else "."
+        it.store(alias.asname or alias.name, it.external(f"{module}{joint}{alias.name}"))
+    return True
+
+
+_STATEMENTS: dict[type[ast.stmt], Callable[[Interpreter, Any], bool]] = {
+    ast.Expr: _expr,
+    ast.Assign: _assign,
+    ast.AnnAssign: _ann_assign,
+    ast.AugAssign: _aug_assign,
+    ast.Return: _return,
+    ast.Raise: _raise,
+    ast.Assert: _assert,
+    ast.Delete: _delete,
+    ast.Pass: _nothing,
+    ast.Global: _nothing,
+    ast.Nonlocal: _nothing,
+    ast.If: _if,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.While: _while,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Try: _try,
+    ast.Match: _match,
+    ast.Import: _import,
+    ast.ImportFrom: _import_from,
+    ast.FunctionDef: definitions.function,
+    ast.AsyncFunctionDef: definitions.function,
+    ast.ClassDef: definitions.klass,
+}
+for _newer in ("TryStar", "TypeAlias"):
+    if hasattr(ast, _newer):
+        _STATEMENTS[getattr(ast, _newer)] = _try if _newer == "TryStar" else _nothing
+
+__all__ = ["EMPTY", "run"]

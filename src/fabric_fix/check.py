@@ -1,0 +1,44 @@
+"""One file is looked at: parse, analyse, ask the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabric_fix.analysis import known
+from fabric_fix.analysis.program import Program
+from fabric_fix.analysis.project import Project
+from fabric_fix.finding import Finding
+from fabric_fix.rule import Rule
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What was found in one file; `gave_up` says why the look at it is incomplete."""
+
+    findings: tuple[Finding, ...]
+    gave_up: str | None = None
+
+
+def check_text(
+    text: str,
+    path: str,
+    *,
+    rules: Sequence[type[Rule]],
+    strategies: tuple[str, ...] = (),
+    project_root: Path | None = None,
+) -> CheckResult:
+    """Find what the rules have to say of one file.
+
+    `strategies` are names as `Fabric(strategy=...)` takes them, which the program must run on beside its own.
+    Raises what `ast.parse` raises (`SyntaxError`, `ValueError`, `RecursionError`).
+    """
+    families: frozenset[str] = frozenset()
+    for name in strategies:
+        families |= known.strategy_families(name, None, None)
+    program = Program(text, path, families, Project(project_root))
+    if program.gave_up:
+        return CheckResult((), program.gave_up)
+    findings = [finding for rule in rules for finding in rule().check(program)]
+    return CheckResult(tuple(sorted(findings, key=lambda finding: finding.sort_key)))

@@ -1,0 +1,72 @@
+"""Questions of rules about names and places: can this be assigned here, what else is this object called."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from fabric_fix.analysis.events import Call
+from fabric_fix.analysis.objects import Obj, Value, Wrapped
+from fabric_fix.analysis.places import root_name, spelled
+from fabric_fix.analysis.program import Program
+
+
+def binding_problem(program: Program, target: ast.expr, at: ast.AST) -> str | None:
+    """Why a place cannot simply be assigned where `at` stands, or None when it can."""
+    text = spelled(target)
+    if text is None:
+        return f"`{ast.unparse(target)}` is not a name that the result could be bound to"
+    if isinstance(target, ast.Name):
+        function = program.syntax.function(at)
+        scope = program.interpreter.scope(function if function is not None else program.tree)
+        if target.id not in scope.locals and target.id not in scope.outer:
+            return f"`{target.id}` belongs to an enclosing scope: an assignment here would make another, local name"
+        return _loop_target(program, target.id, at)
+    return _property_problem(program, target)
+
+
+def _loop_target(program: Program, name: str, at: ast.AST) -> str | None:
+    for loop in program.syntax.loops(at):
+        target = getattr(loop, "target", None)
+        if target is not None and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(target)):
+            return f"`{name}` is the variable of a loop: what the loop runs over would keep the raw objects"
+    return None
+
+
+def _property_problem(program: Program, target: ast.expr) -> str | None:
+    """A property of the class around, when it has no setter."""
+    if not isinstance(target, ast.Attribute) or root_name(target) != "self" or not isinstance(target.value, ast.Name):
+        return None
+    around = set(program.syntax.ancestors(target))
+    for cls in program.interpreter.classes:
+        if cls.node in around and cls.method(target.attr) and not cls.method(f"{target.attr}.setter"):
+            return f"`{ast.unparse(target)}` is a property without a setter"
+    return None
+
+
+def only(value: Value) -> Obj | None:
+    """The one object of a value, or None when there are several or none."""
+    return next(iter(value)) if len(value) == 1 else None
+
+
+def place_of(events: Iterable[Call], obj_of: dict[Call, Value] | None = None, *, value: Value | None = None) -> str | None:
+    """The shortest name under which exactly `value` can be read at a call, in every context in which it was seen."""
+    common: set[str] | None = None
+    for event in events:
+        wanted = value if value is not None else (obj_of or {}).get(event, frozenset())
+        names = {name for name, held in event.places.items() if held == wanted and wanted}
+        common = names if common is None else common & names
+    if not common:
+        return None
+    return min(common, key=lambda name: (name.count("."), name.startswith("_"), len(name), name))
+
+
+def is_wrapped(value: Value, kind: str = "module") -> bool:
+    """Whether a value surely is a wrapped object of that kind."""
+    return bool(value) and all(isinstance(obj, Wrapped) and obj.kind == kind for obj in value)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a message: `a`, `b` and `c`."""
+    quoted = [f"`{name}`" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -1,0 +1,211 @@
+"""Questions of rules about set-up statements: which model, which optimizer, made where, and what stands between."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fabric_fix.analysis import known
+from fabric_fix.analysis.events import Setup
+from fabric_fix.analysis.fabric_calls import models_of_optimizer
+from fabric_fix.analysis.objects import FabricObj, Instance, Obj, Thing, Value, Wrapped, raw
+from fabric_fix.analysis.places import spelled
+from fabric_fix.analysis.program import Program
+from fabric_fix.edits.model import Edit, ReplaceExpression
+from fabric_fix.finding import Span
+
+
+@dataclass
+class Place:
+    """A set-up call that is the whole right side of an assignment, in its block."""
+
+    call: ast.Call
+    setups: list[Setup]
+    statement: ast.Assign
+    block: list[ast.stmt]
+    index: int
+
+    @property
+    def target(self) -> ast.expr:
+        """What the result is assigned to."""
+        return self.statement.targets[0]
+
+    @property
+    def receiver(self) -> str:
+        """The Fabric, as written."""
+        assert isinstance(self.call.func, ast.Attribute)
+        return ast.unparse(self.call.func.value)
+
+    @property
+    def fabrics(self) -> frozenset[FabricObj]:
+        """The Fabrics that it is called on."""
+        return frozenset().union(*(setup.fabrics for setup in self.setups))
+
+
+def place_of_setup(program: Program, call: ast.Call, setups: list[Setup]) -> Place | str:
+    """Where a set-up call stands; a reason when it is not a plain assignment of its result."""
+    statement = program.syntax.statement(call)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or statement.value is not call:
+        return f"the result of `{setups[0].method}` on line {call.lineno} is not simply assigned"
+    if not isinstance(call.func, ast.Attribute) or setups[0].starred:
+        return f"the arguments of `{setups[0].method}` on line {call.lineno} are not written out"
+    block = program.syntax.block(statement)
+    return Place(call, setups, statement, block, block.index(statement))
+
+
+def families(setups: Iterable[Setup]) -> frozenset[str]:
+    """The strategies that can be in use at a set-up, over all its contexts."""
+    return frozenset().union(*(setup.strategies for setup in setups))
+
+
+def strategy_names(found: frozenset[str]) -> str:
+    """Families for a message."""
+    names = {
+        "xla": "XLA",
+        "xla_fsdp": "XLA FSDP",
+        "model_parallel": "model parallel",
+        "fsdp": "FSDP",
+        "fsdp_original_params": "FSDP with `use_orig_params=False`",
+    }
+    shown = sorted({"DeepSpeed" if known.is_deepspeed(f) else names.get(f, f) for f in found})
+    return " and ".join(shown)
+
+
+def argument_values(setup: Setup, first: int = 0) -> list[Value]:
+    """The values of the positional arguments from one on."""
+    return [argument.value for argument in setup.args if argument.name is None][first:]
+
+
+def optimizer_arguments(setups: list[Setup]) -> list[ast.expr]:
+    """The optimizers of a `setup` or `setup_optimizers` call, as written."""
+    skip = 0 if setups[0].method == "setup_optimizers" else 1
+    if any(argument.name == "module" for argument in setups[0].args):
+        skip = 0
+    return [argument.node for argument in setups[0].args if argument.name is None][skip:]
+
+
+def module_argument(setup: Setup) -> ast.expr | None:
+    """The module of a `setup` or `setup_module` call, as written."""
+    found = setup.argument("module", 0)
+    return None if found is None else found.node
+
+
+def models_of(program: Program, setups: list[Setup], position: int) -> frozenset[Obj]:
+    """The raw models that the optimizer at a position of `setup_optimizers` has parameters of."""
+    found: set[Obj] = set()
+    for setup in setups:
+        values = argument_values(setup)
+        if position < len(values):
+            for obj in values[position]:
+                found |= models_of_optimizer(obj)
+    if len(found) > 1:  # configuration objects and the like went into a factory beside the model
+        found = {obj for obj in found if obj in program.set_up_models()} or found
+    return frozenset(found)
+
+
+def setups_of_model(program: Program, model: Obj) -> dict[ast.Call, list[Setup]]:
+    """The calls that set a raw model up."""
+    found: dict[ast.Call, list[Setup]] = {}
+    for call, setups in program.setups().items():
+        for setup in setups:
+            argument = setup.argument("module", 0)
+            modules = setup.method in ("setup", "setup_module") and argument is not None
+            if modules and argument is not None and any(raw(obj) is model for obj in argument.value):
+                found.setdefault(call, []).append(setup)
+    return found
+
+
+def is_meta(setups: Iterable[Setup]) -> bool:
+    """Whether a model of a set-up was made under `init_module(empty_init=True)`."""
+    for setup in setups:
+        argument = setup.argument("module", 0)
+        for obj in argument.value if argument else ():
+            if isinstance(obj, (Thing, Instance)) and obj.meta:
+                return True
+    return False
+
+
+def creation(program: Program, optimizer: ast.expr, place: Place) -> ast.Assign | str:
+    """The statement of the same block that makes an optimizer, above its set-up; or why there is none."""
+    text = spelled(optimizer)
+    if text is None:
+        return f"`{ast.unparse(optimizer)}` is made inside the call"
+    for statement in reversed(place.block[: place.index]):
+        if isinstance(statement, ast.Assign) and any(spelled(target) == text for target in statement.targets):
+            if len(statement.targets) == 1 and isinstance(statement.value, ast.Call):
+                return statement
+            break
+        if any(_stores(node, text) for node in ast.walk(statement)):
+            break
+    return f"`{text}` is not made by a statement of its own beside its set-up, so its creation cannot be moved"
+
+
+def _stores(node: ast.AST, text: str) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store) and spelled(node) == text
+
+
+def makes_optimizer(program: Program, statement: ast.Assign) -> bool:
+    """Whether a statement's value is made by calling an optimizer's class, with nothing else behind it."""
+    for key, obj in program.interpreter.created():
+        if key is statement.value and isinstance(obj, Thing):
+            return known.is_optimizer_class(obj.callee)
+        if key is statement.value and isinstance(obj, Instance):
+            return obj.cls.kind == "optimizer"
+    return False
+
+
+def reads(node: ast.AST, text: str) -> bool:
+    """Whether a place is read anywhere in a node."""
+    return any(True for _ in readings(node, text))
+
+
+def readings(node: ast.AST, text: str) -> Iterable[ast.expr]:
+    """The expressions in a node that read a place."""
+    for part in ast.walk(node):
+        if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Load) and spelled(part) == text:
+            yield part
+
+
+def stored_places(node: ast.AST) -> set[str]:
+    """The places that a statement assigns, and the names of their owners."""
+    found: set[str] = set()
+    for part in ast.walk(node):
+        if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(part.ctx, (ast.Store, ast.Del)):
+            text = spelled(part)
+            if text:
+                found.add(text)
+        elif isinstance(part, ast.NamedExpr):
+            found.add(part.target.id)
+    return found
+
+
+def moving_problem(moved: ast.stmt, passed: Sequence[ast.stmt], allowed: frozenset[str] = frozenset()) -> str | None:
+    """Why a statement cannot move down past others: one of them uses what it makes, or changes what it reads."""
+    made = stored_places(moved)
+    read = {text for part in ast.walk(moved) if isinstance(part, ast.expr) and (text := spelled(part))} - made - allowed
+    for statement in passed:
+        line = statement.lineno
+        for text in sorted(made):
+            if reads(statement, text) or text in stored_places(statement):
+                return f"`{text}` is used on line {line}, before its new place"
+        changed = stored_places(statement) & read
+        if changed:
+            return f"`{min(changed)}` is assigned on line {line}, before its new place"
+        if any(isinstance(part, (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield)) for part in ast.walk(statement)):
+            return f"control can leave on line {line}, before its new place"
+    return None
+
+
+def renamed(nodes: Iterable[ast.AST], old: str, new: str) -> list[Edit]:
+    """Edits that read another place wherever the nodes read one."""
+    return [ReplaceExpression(Span.of(part), new) for node in nodes for part in readings(node, old)]
+
+
+def wrapped_of(program: Program, model: Obj) -> list[Wrapped]:
+    """The wrapped modules that set-ups make of a raw model."""
+    found: list[Wrapped] = []
+    for setups in setups_of_model(program, model).values():
+        for setup in setups:
+            found.extend(o for o in setup.result if isinstance(o, Wrapped) and o.inner is model)
+    return found
