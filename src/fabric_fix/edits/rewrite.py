@@ -19,6 +19,9 @@ from fabric_fix.finding import Fix
 if TYPE_CHECKING:
     from fabric_fix.edits.locate import Located
 
+_MOST_TERMS = 500
+"""Of one `and` or `or`; with more, LibCST's walks, which are recursive, end in a RecursionError anyway."""
+
 
 @dataclass(frozen=True)
 class Rewritten:
@@ -51,6 +54,7 @@ class _Source:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tree = _parse_ast(text)
+        _check_depth(self.tree, text)
         self.located = _parse_cst(text)
 
     def result(self, edits: Sequence[Edit]) -> str:
@@ -138,6 +142,14 @@ def _parse_ast(text: str) -> ast.Module:
         raise EditError(f"the file is no Python: {error}") from error
     except (RecursionError, MemoryError) as error:
         raise EditError("the file is too deeply nested to be edited") from error
+
+
+def _check_depth(tree: ast.Module, text: str) -> None:
+    """Refuse what `ast` holds as one list and LibCST's parser as one level a term: its stack would overflow."""
+    if text.count("and") + text.count("or") < _MOST_TERMS:
+        return
+    if any(isinstance(node, ast.BoolOp) and len(node.values) >= _MOST_TERMS for node in ast.walk(tree)):
+        raise EditError("the file is too deeply nested to be edited")
 
 
 def _parse_cst(text: str) -> Located:

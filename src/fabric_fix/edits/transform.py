@@ -30,7 +30,7 @@ from fabric_fix.edits.suites import new_row, read_block, write_block
 from fabric_fix.finding import Span
 
 BlockEdit: TypeAlias = InsertStatement | MoveStatement | ReplaceStatement | RemoveStatement
-_MEASURED = (cst.BaseExpression, cst.BaseSmallStatement, cst.BaseStatement, cst.BaseSuite)
+_MEASURED = (cst.BaseExpression, cst.BaseSmallStatement, cst.BaseStatement)
 """Nodes whose recorded place holds all that is in them (that of a parameter, for one, leaves out its default)."""
 _PHASES: tuple[type, ...] = (InsertStatement, MoveStatement, ReplaceStatement, RemoveStatement)
 
