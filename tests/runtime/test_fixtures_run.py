@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,22 +17,44 @@ RUNS = [case for case in load_cases() if case.run]
 XLA = ("xla", "xla_fsdp")
 
 
-def _is_xla(case: Case) -> bool:
+@dataclass(frozen=True)
+class CaseRuns:
+    """The runs of one case."""
+
+    before: RunResult
+    """`input/` under the strategy of the case."""
+    after: RunResult | None
+    """`expected/` under it; None where the rule only reports."""
+    alone: RunResult | None
+    """`expected/` on one device; None where nothing is to be compared with it."""
+
+
+def is_xla(case: Case) -> bool:
+    """Whether a case needs the environment of torch_xla."""
     return case.run is not None and case.run.strategy in XLA
+
+
+def run_case(case: Case, runner: Runner, folder: Path) -> CaseRuns:
+    """Run the programs of a case, on copies of them below `folder`."""
+    assert case.run is not None
+    strategy, is_fixed = case.run.strategy, case.run.is_fixed
+    return CaseRuns(
+        before=_run(runner, case.input, folder / "before", strategy),
+        after=_run(runner, case.expected, folder / "after", strategy) if is_fixed else None,
+        alone=_run(runner, case.expected, folder / "alone", "auto") if is_fixed or case.run.is_silent else None,
+    )
 
 
 def _check_case(case: Case, runner: Runner, folder: Path) -> None:
     assert case.run is not None
-    before = _run(runner, case.input, folder / "before", case.run.strategy)
-    alone = _run(runner, case.expected, folder / "alone", "auto") if case.run.is_silent or case.run.is_fixed else None
-    after = _run(runner, case.expected, folder / "after", case.run.strategy) if case.run.is_fixed else None
-    if alone and after:
-        _check_trains(after, alone)
+    runs = run_case(case, runner, folder)
+    if runs.after and runs.alone:
+        _check_trains(runs.after, runs.alone)
     if case.run.is_silent:
-        _check_silent(before, after or alone)
+        _check_silent(runs.before, runs.after or runs.alone)
     else:
-        assert before.outcome is Outcome.ERROR, before.describe()
-        assert re.search(case.run.before, before.message), before.describe()
+        assert runs.before.outcome is Outcome.ERROR, runs.before.describe()
+        assert re.search(case.run.before, runs.before.message), runs.before.describe()
 
 
 def _run(runner: Runner, source: Path, folder: Path, strategy: str) -> RunResult:
@@ -59,17 +82,17 @@ def _check_silent(before: RunResult, right: RunResult | None) -> None:
 
 
 @pytest.mark.runtime
-@pytest.mark.parametrize("case", [case for case in RUNS if not _is_xla(case)], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [case for case in RUNS if not is_xla(case)], ids=lambda case: case.name)
 def test_case_fails_before_and_trains_after(case: Case, torch_runner: Runner, tmp_path: Path) -> None:
     _check_case(case, torch_runner, tmp_path)
 
 
 @pytest.mark.xla
-@pytest.mark.parametrize("case", [case for case in RUNS if _is_xla(case)], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [case for case in RUNS if is_xla(case)], ids=lambda case: case.name)
 def test_case_fails_before_and_trains_after_on_xla(case: Case, xla_runner: Runner, tmp_path: Path) -> None:
     _check_case(case, xla_runner, tmp_path)
 
 
 def test_the_suite_has_runs_for_both_runtimes() -> None:
-    assert any(_is_xla(case) for case in RUNS)
-    assert any(not _is_xla(case) for case in RUNS)
+    assert any(is_xla(case) for case in RUNS)
+    assert any(not is_xla(case) for case in RUNS)
