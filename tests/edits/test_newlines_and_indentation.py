@@ -58,3 +58,8 @@ CASES: dict[str, Case] = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_edit(case: Case) -> None:
     check_case(case)
+
+
+def test_blank_before_tab() -> None:
+    text = "def f(a):\n \t for b in a:\n \t \t b.c()\n"
+    check_case((text, lambda e: [e.after("b.c()", "with m:\n    new")], f"{text} \t \t with m:\n \t \t \t new\n"))

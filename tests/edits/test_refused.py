@@ -10,7 +10,7 @@ from fabric_fix.finding import Fix, Span
 from tests.edits.support import Edits, check_case, reason_of
 
 BAD_FILES = {
-    "tab after blank": ("a\ndef go(xs):\n \t for x in xs:\n \t \t x.backward()\n", "no Python|LibCST"),
+    "blank after tab": ("a\ndef go(xs):\n\t for x in xs:\n\t\t x.backward()\n", "no Python|LibCST"),
     "ends in a backslash": ("new\n\\\n", "no Python|LibCST"),
     "blank before a colon": ("try:\n    a\nexcept ValueError :\n    b\n", "write the file back"),
     "form feed before code": ("a\n\x0cb\n", "write the file back"),
