@@ -204,8 +204,4 @@ def renamed(nodes: Iterable[ast.AST], old: str, new: str) -> list[Edit]:
 
 def wrapped_of(program: Program, model: Obj) -> list[Wrapped]:
     """The wrapped modules that set-ups make of a raw model."""
-    found: list[Wrapped] = []
-    for setups in setups_of_model(program, model).values():
-        for setup in setups:
-            found.extend(o for o in setup.result if isinstance(o, Wrapped) and o.inner is model)
-    return found
+    return [obj for obj in program.interpreter.wrapped() if obj.kind == "module" and obj.inner is model]

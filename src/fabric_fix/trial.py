@@ -35,8 +35,10 @@ class Hazard:
 
     line: int
     what: str
-    fatal: bool
-    """Whether it surely behaves differently, so that no fix is offered; else the fix is unsafe."""
+    fatal: bool = False
+    """Whether the program surely fails there, so that no fix is offered; else the fix is unsafe."""
+    kind: str = ""
+    """The kind of use."""
 
     def __str__(self) -> str:
         return f"{self.what} (line {self.line})"
@@ -89,13 +91,13 @@ class Trial:
         assert isinstance(use.obj, Wrapped)
         line = getattr(use.node, "lineno", use.stmt.lineno)
         if use.kind == "isinstance" and not _passes_isinstance(use):
-            return Hazard(line, f"`isinstance(…, {use.detail})` is false for the wrapped object", fatal=True)
+            return Hazard(line, f"`isinstance(…, {use.detail})` is false for the wrapped object", kind="isinstance")
         if use.kind == "type":
-            return Hazard(line, "`type(…)` gives the wrapper's class", fatal=True)
+            return Hazard(line, "`type(…)` gives the wrapper's class", kind="type")
         if use.kind == "save":
-            return Hazard(line, f"`{use.detail}` would take the wrapper, not the raw object", fatal=False)
+            return Hazard(line, f"`{use.detail}` would take the wrapper, not the raw object")
         if use.kind == "pass":
-            return Hazard(line, f"the object goes to `{use.detail or 'a function'}`, which cannot be seen into here", fatal=False)
+            return Hazard(line, f"the object goes to `{use.detail or 'a function'}`, which cannot be seen into here")
         if use.kind == "input" and use.obj.kind == "optimizer" and self._refuses_scheduler(use):
             return Hazard(line, "DeepSpeed's wrapped optimizer is refused by a scheduler", fatal=True)
         if use.kind == "method":
@@ -115,13 +117,13 @@ class Trial:
     def _method(self, use: Use, line: int) -> Hazard | None:
         assert isinstance(use.obj, Wrapped)
         if use.obj.kind == "optimizer":
-            return None if use.detail in _OPTIMIZER_METHODS else Hazard(line, f"`.{use.detail}()` on the wrapped optimizer", False)
+            return None if use.detail in _OPTIMIZER_METHODS else Hazard(line, f"`.{use.detail}()` on the wrapped optimizer")
         if use.obj.kind != "module" or use.detail in known.HARMLESS_METHODS or self._marked(use):
             return None
         if _runs_no_submodule(use.obj.inner, use.detail):
             return None
         what = f"`.{use.detail}()` on the wrapped module raises under DDP, FSDP and DeepSpeed when it runs a submodule"
-        return Hazard(line, f"{what}, unless marked with `mark_forward_method`", fatal=False)
+        return Hazard(line, f"{what}, unless marked with `mark_forward_method`")
 
     def _marked(self, use: Use) -> bool:
         for other in self.after.uses():

@@ -286,6 +286,7 @@ def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[
     it.frame = frame
     frame.returns = []
     it.state.names[frame] = bound
+    frame.entry = dict(bound)
     if isinstance(function.node, ast.Lambda):
         frame.returns.append((evaluate(it, function.node.body), it.state))
     elif run(it, function.node.body):

@@ -76,7 +76,7 @@ def all_arguments(arguments: ast.arguments) -> list[ast.arg]:
 class Frame:
     """A function in one calling context, or a module."""
 
-    __slots__ = ("call", "call_stmt", "caller", "closure", "depth", "function", "node", "returns", "scope")
+    __slots__ = ("call", "call_stmt", "caller", "closure", "depth", "entry", "function", "node", "returns", "scope")
 
     def __init__(
         self,
@@ -96,6 +96,8 @@ class Frame:
         self.call_stmt = call_stmt
         self.closure: Frame | None = function.closure if function else None
         self.depth: int = caller.depth + 1 if caller else 0
+        self.entry: dict[str, Value] = {}
+        """The parameters with their values."""
         self.returns: list[tuple[Value, State]] = []
 
     def chain(self) -> list[Frame]:

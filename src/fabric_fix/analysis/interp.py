@@ -297,6 +297,10 @@ class Interpreter:
 
     # --- what rules read ----------------------------------------------------------------------------------------------
 
+    def wrapped(self) -> Iterable[Wrapped]:
+        """Every object that a set-up returned."""
+        return [obj for obj in self._made.values() if isinstance(obj, Wrapped)]
+
     def created(self) -> Iterable[tuple[ast.AST | None, Obj]]:
         """Every call result and instance that was made, with its place."""
         for obj in self._made.values():

@@ -114,7 +114,7 @@ def is_loader_class(path: str) -> bool:
 
 def is_module_class(path: str) -> bool:
     """Whether calling it surely makes a raw `nn.Module`."""
-    return _MODULE.fullmatch(path) is not None
+    return _MODULE.fullmatch(path) is not None and not path.endswith((".Parameter", ".Buffer", ".ParameterList"))
 
 
 def class_kind(path: str) -> str:

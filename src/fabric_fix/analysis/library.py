@@ -18,6 +18,7 @@ from fabric_fix.analysis.objects import (
     Collection,
     Const,
     External,
+    FabricObj,
     Function,
     Obj,
     Partial,
@@ -55,6 +56,7 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
     cut = path.startswith("copy.") or last in ("argmax", "detach", "len", "int", "float", "bool", "str")
     made = derived(it, "call", node, last, argument_gradients(it, args), cut=cut)
     made.callee = path
+    made.sees_fabric = any(isinstance(obj, FabricObj) for a in args for obj in a.value)
     if known.is_optimizer_class(path):
         given = [a for a in args if a.name in (None, "params")][:1]
         made.deps = argument_gradients(it, given)

@@ -57,7 +57,7 @@ class External(Obj):
 class Thing(Obj):
     """An object of which only the origin is known: what a call returned, a parameter, an attribute, an item."""
 
-    __slots__ = ("base", "callee", "deps", "frame", "keywords", "kind", "label", "meta", "node", "sources")
+    __slots__ = ("base", "callee", "deps", "frame", "keywords", "kind", "label", "meta", "node", "sees_fabric", "sources")
 
     def __init__(self, kind: str, node: ast.AST | None, frame: Frame | None, label: str = "") -> None:
         self.kind = kind
@@ -77,6 +77,8 @@ class Thing(Obj):
         self.keywords: dict[str, Value] = {}
         self.meta = False
         """Made under `init_module(empty_init=True)`."""
+        self.sees_fabric = False
+        """For a call: a Fabric is among the arguments, so that it may have set something up."""
 
 
 class Sequence(Obj):

@@ -1,0 +1,104 @@
+"""Report gradients that are accumulated by hand under DeepSpeed.
+
+What is wrong
+    Under DeepSpeed several `fabric.backward(...)` calls before one `optimizer.step()` keep only the last one's gradients:
+    the program trains on a part of its batch and says nothing (seen with DeepSpeed 0.19.8). `no_backward_sync` does
+    nothing there.
+
+Fix
+    None: no rewrite of the calls helps. Let the engine count micro batches with `gradient_accumulation_steps` in the
+    strategy's `config`, and call `optimizer.step()` after every backward; or add the losses up and call `backward` once.
+
+Fires only when DeepSpeed can be in use and the source shows the accumulation: two backward calls of one model in a row,
+or a `step()` that only some turns of the loop reach. A step that is skipped for a loss that is not finite is no
+accumulation.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fabric_fix.analysis import known
+from fabric_fix.analysis.events import Backward
+from fabric_fix.analysis.fabric_calls import models_of_optimizer
+from fabric_fix.analysis.objects import raws
+from fabric_fix.analysis.program import Program
+from fabric_fix.finding import Finding
+from fabric_fix.rule import Rule
+
+_SKIPS = ("isfinite", "isnan", "isinf", "nan", "inf", "skip")
+
+
+class DeepspeedAccumulation(Rule):
+    """Several backward calls come before one step under DeepSpeed."""
+
+    code = "FF206"
+    name = "deepspeed-accumulation"
+
+    def check(self, program: Program) -> Iterator[Finding]:
+        """Find backward calls that run again before their optimizer steps."""
+        for node, events in program.backwards().items():
+            if any(_accumulates(program, event) for event in events):
+                message = "under DeepSpeed only the last `backward` before `step()` counts: gradients are not accumulated"
+                reason = (
+                    "set `gradient_accumulation_steps` in the DeepSpeed config and step after every backward, "
+                    "or add the losses up before one `backward`"
+                )
+                yield self.report(program, node, message, reason)
+
+
+def _accumulates(program: Program, event: Backward) -> bool:
+    if not any(known.is_deepspeed(f) for f in event.strategies):
+        return False
+    for earlier in event.repeats:
+        if earlier.node is not event.node:
+            if _one_model(event, earlier) and _same_turn(program, event, earlier):
+                return True
+        elif _step_is_chosen(program, event):
+            return True
+    return False
+
+
+def _one_model(event: Backward, earlier: Backward) -> bool:
+    """Whether both losses are of one model, and of that alone."""
+    mine, other = raws(event.deps & event.models), raws(earlier.deps & earlier.models)
+    return len(mine) == 1 and mine == other
+
+
+def _same_turn(program: Program, event: Backward, earlier: Backward) -> bool:
+    """Whether the earlier call is above this one in the source, so that they run one after the other."""
+    return earlier.frame is not event.frame or earlier.node.lineno < event.node.lineno
+
+
+def _step_is_chosen(program: Program, event: Backward) -> bool:
+    """Whether the step that follows stands in a branch, or outside the loop, that some turns do not reach."""
+    steps = _steps_of(program, event)
+    if not steps:
+        return False
+    loops = set(program.syntax.loops(event.node))
+    for step in steps:
+        around = program.syntax.ancestors(step)
+        if loops and not loops & set(around) and program.syntax.function(step) is program.syntax.function(event.node):
+            continue
+        branches = [a for a in around if isinstance(a, ast.If) and not _contains(a, event.node)]
+        if loops <= set(around) and not branches:
+            return False
+        if any(word in ast.unparse(branch.test).lower() for branch in branches for word in _SKIPS):
+            return False
+    return True
+
+
+def _contains(outer: ast.AST, inner: ast.AST) -> bool:
+    return any(part is inner for part in ast.walk(outer))
+
+
+def _steps_of(program: Program, event: Backward) -> list[ast.Call]:
+    models = raws(event.deps)
+    found: list[ast.Call] = []
+    for node, steps in program.steps().items():
+        for step in steps:
+            if any(models_of_optimizer(obj) & models for obj in step.optimizers):
+                found.append(node)
+                break
+    return found

@@ -1,0 +1,341 @@
+"""Set up a model that is trained through Fabric without ever having been set up.
+
+What is wrong
+    `fabric.backward(loss)` with nothing set up raises "No models were set up for backward. Did you forget to call
+    `fabric.setup()`?" under DeepSpeed, and trains without DDP, FSDP and precision on every other strategy, without an
+    error. `fabric.no_backward_sync(model)` with a model that was not set up raises "You need to set up the model first
+    before you can call `fabric.no_backward_sync()`" everywhere.
+
+Fix
+    The set-up is inserted once model and optimizer exist, after `launch()`, below the last statement before the
+    first use that can tell a set-up model from a raw one, in the block where both are made:
+
+        optimizer = SGD(model.parameters())                optimizer = SGD(model.parameters())
+        for x in data:                               ->    model, optimizer = fabric.setup(model, optimizer)
+            fabric.backward(model(x).sum())                for x in data:
+                                                               fabric.backward(model(x).sum())
+
+Safety
+    Safe when the model surely is raw, it and its optimizers have names there, and no later use could tell the
+    wrapped objects. Unsafe when the model comes from a function that the file does not show. No fix when one optimizer
+    has the parameters of several models, when the raw objects are also held elsewhere, or when the strategy wants more
+    than a joint set-up (XLA FSDP, model parallel).
+
+Read in `lightning/fabric/fabric.py` (`backward`, `no_backward_sync`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from fabric_fix.analysis import known
+from fabric_fix.analysis.events import Backward, Call, NoSync, Use
+from fabric_fix.analysis.fabric_calls import is_optimizer, models_of_optimizer
+from fabric_fix.analysis.frames import Frame
+from fabric_fix.analysis.objects import UNBOUND, FabricObj, Obj, Thing, Wrapped, raw
+from fabric_fix.analysis.program import Program
+from fabric_fix.certainty import has_parameters, surely_raw
+from fabric_fix.edits.model import Edit, InsertStatement, Where
+from fabric_fix.finding import Finding, Span
+from fabric_fix.rule import Rule
+from fabric_fix.setups import strategy_names
+from fabric_fix.trial import Trial
+
+_TELLING = frozenset(
+    {"call", "sync", "backward", "pass", "step", "save", "isinstance", "type", "clip", "load", "store", "strategy", "return"}
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where a set-up would go, and under which names."""
+
+    model: str
+    optimizers: tuple[str, ...]
+    fabric: str
+    anchor: ast.stmt
+    where: Where
+
+    @property
+    def code(self) -> str:
+        """The statement to insert."""
+        names = ", ".join((self.model, *self.optimizers))
+        return f"{names} = {self.fabric}.setup({names})"
+
+
+class MissingSetup(Rule):
+    """A model is trained through Fabric but was never set up."""
+
+    code = "FF104"
+    name = "missing-setup"
+
+    def check(self, program: Program) -> Iterator[Finding]:
+        """Find raw models behind `backward` and `no_backward_sync`."""
+        seen: set[Obj] = set()
+        events: list[tuple[Call, list[Obj]]] = []
+        for group in (program.backwards(), program.no_syncs()):
+            for node, calls in group.items():
+                models = [_never_set_up(program, call) for call in calls]
+                if models and all(models):  # in every context
+                    events.append((calls[0], list(dict.fromkeys(m for found in models for m in found))))
+        reported: set[tuple[ast.Call, str | None]] = set()
+        for call, found in sorted(events, key=lambda pair: (pair[0].node.lineno, pair[0].node.col_offset)):
+            for model in found:
+                if model in seen:
+                    continue
+                seen.add(model)
+                finding = self._judge(program, call, model)
+                if finding.fix is not None or (call.node, finding.reason) not in reported:
+                    reported.add((call.node, finding.reason))
+                    yield finding
+
+    def _judge(self, program: Program, call: Call, model: Obj) -> Finding:
+        node = call.node
+        message = f"the model behind this `{call.method}` is never set up: Fabric's strategy and precision do not reach it"
+        optimizers = _optimizers_of(program, model)
+        problem = _problem(program, call, model, optimizers)
+        if problem is not None:
+            return self.report(program, node, message, problem)
+        reason = "model and optimizer have no names in one function with Fabric: set them up where they are made"
+        for plan in _plans(program, call, model, optimizers):
+            edits: list[Edit] = [InsertStatement(Span.of(plan.anchor), plan.where, plan.code)]
+            trial = Trial(program, edits)
+            failure = trial.failure() or _ineffective(trial, node, model)
+            if failure is None:
+                hazards = [] if surely_raw(model) else ["the source does not show that the model is a raw one"]
+                return self.fixed(program, node, message, f"Insert `{plan.code}`", edits, [*trial.hazards(), *hazards])
+            reason = failure
+        return self.report(program, node, message, reason)
+
+
+def _never_set_up(program: Program, call: Call) -> list[Obj]:
+    """The raw models that a call works on although nothing sets them up."""
+    if isinstance(call, NoSync):
+        if call.via not in ("fabric", "strategy"):
+            return []
+        argument = call.argument("module", 0)
+        objs = list(argument.value) if argument is not None else []
+        sure = objs and all(surely_raw(obj) or _maybe_raw(program, obj) for obj in objs)
+        return [obj for obj in objs if not _is_set_up(program, obj)] if sure else []
+    if isinstance(call, Backward):
+        return _of_loss(program, call)
+    return []
+
+
+def _of_loss(program: Program, call: Backward) -> list[Obj]:
+    if any(argument.name == "model" for argument in call.args):
+        return []
+    candidates = [obj for obj in call.deps if not isinstance(obj, Wrapped) and not _is_set_up(program, obj)]
+    candidates = sorted(filter(has_parameters, candidates), key=_line)
+    trained = [obj for obj in candidates if _optimizers_of(program, obj) and (surely_raw(obj) or _maybe_raw(program, obj))]
+    if trained:
+        return trained
+    lonely = [obj for obj in candidates if surely_raw(obj)]
+    alone = len(call.deps) == len(lonely) == 1 and not program.set_up_models()
+    return lonely if alone else []
+
+
+def _line(obj: Obj) -> int:
+    return int(getattr(getattr(obj, "node", None), "lineno", 0))
+
+
+def _maybe_raw(program: Program, obj: Obj) -> bool:
+    """Whether an object made by an unknown function is a raw model as far as can be seen: no Fabric went into it."""
+    if not isinstance(obj, Thing) or obj.kind != "call" or obj.sees_fabric or not obj.callee:
+        return False
+    return any(use.obj is obj and use.kind == "method" and use.detail == "parameters" for use in program.uses())
+
+
+def _is_set_up(program: Program, obj: Obj) -> bool:
+    """Whether something sets an object up, a part of it, or (past Fabric) wraps it through the strategy."""
+    inner = raw(obj)
+    if any(inner in _owners(wrapped.inner) for wrapped in program.interpreter.wrapped()):
+        return True
+    past = [use for use in program.uses() if use.kind == "strategy" and raw(use.obj) is inner]
+    return any(isinstance(use.node, ast.Call) and getattr(use.node.func, "attr", "").startswith("setup") for use in past)
+
+
+def _owners(obj: Obj) -> list[Obj]:
+    """An object, what it is an attribute or item of, and so on."""
+    found = [obj]
+    while isinstance(obj, Thing) and obj.kind in ("attr", "item") and obj.base is not None:
+        obj = obj.base
+        found.append(raw(obj))
+    return found
+
+
+def _optimizers_of(program: Program, model: Obj) -> list[Obj]:
+    """The optimizers that have the parameters of a model, in source order."""
+    found = [obj for _, obj in program.interpreter.created() if is_optimizer(obj) and model in models_of_optimizer(obj)]
+    return sorted(found, key=_line)
+
+
+def _problem(program: Program, call: Call, model: Obj, optimizers: list[Obj]) -> str | None:
+    """Why no set-up can be inserted, whatever the place."""
+    for optimizer in optimizers:
+        others = models_of_optimizer(optimizer) - {model}
+        if any(has_parameters(other) and (surely_raw(other) or _optimizers_of(program, other)) for other in others):
+            return "its optimizer has the parameters of several models: set each up with an optimizer of its own"
+        if wrapped_optimizers(program, optimizer):
+            return "its optimizer is set up alone: set both up with `fabric.setup(model, optimizer)`"
+    separate = call.strategies & known.SEPARATE_ONLY
+    if separate:
+        return f"{strategy_names(separate)} wants `setup_module`, then the optimizer's creation, then `setup_optimizers`"
+    if any(known.is_deepspeed(f) for f in call.strategies):
+        if not optimizers:
+            return "DeepSpeed sets a model up with its optimizer, and none is seen"
+        places = {place for o in optimizers for (_, place) in program.interpreter.bindings.get(o, {})}
+        if len(optimizers) > 1 and len(places) > 1:
+            return "DeepSpeed takes exactly one optimizer for a model"
+    return None
+
+
+def wrapped_optimizers(program: Program, optimizer: Obj) -> bool:
+    """Whether some call sets an optimizer up."""
+    for setups in program.setups().values():
+        for setup in setups:
+            if any(raw(obj) is optimizer for argument in setup.args for obj in argument.value):
+                return True
+    return False
+
+
+def _plans(program: Program, call: Call, model: Obj, optimizers: list[Obj]) -> Iterator[Plan]:
+    """The places where a set-up could go: for each function that names the model, its optimizers and Fabric."""
+    bindings = program.interpreter.bindings
+    frames = list(dict.fromkeys(frame for frame, _ in bindings.get(model, {})))
+    for frame in sorted(frames, key=lambda frame: frame.depth):
+        fabric = _fabric_name(program, frame, call)
+        if fabric is None:
+            continue
+        names = [place for other, place in bindings[model] if other is frame]
+        choices = [[place for other, place in bindings.get(o, {}) if other is frame] for o in optimizers]
+        if not all(choices):
+            continue
+        for name, *chosen in product(sorted(names, key=_rank), *[sorted(c, key=_rank) for c in choices]):
+            plan = _plan(program, frame, call, model, optimizers, name, tuple(dict.fromkeys(chosen)), fabric)
+            if plan is not None:
+                yield plan
+
+
+def _rank(place: str) -> tuple[int, str]:
+    return (0 if place.startswith("self.") else 1, place)
+
+
+def _fabric_name(program: Program, frame: Frame, call: Call) -> str | None:
+    wanted = frozenset(call.fabrics)
+    if len(wanted) != 1:
+        return None
+    fabric = next(iter(wanted))
+    found = [place for (other, place) in program.interpreter.bindings.get(fabric, {}) if other is frame]
+    found += [name for name, value in frame.entry.items() if value == wanted]
+    for event in program.interpreter.events.values():
+        if event.frame is frame:
+            found += [name for name, value in event.places.items() if value == wanted]
+    return min(found, key=lambda name: (name.count("."), len(name), name)) if found else None
+
+
+def _plan(
+    program: Program,
+    frame: Frame,
+    call: Call,
+    model: Obj,
+    optimizers: list[Obj],
+    name: str,
+    chosen: tuple[str, ...],
+    fabric: str,
+) -> Plan | None:
+    """The statement beside which the set-up goes in one function, or None."""
+    bindings = program.interpreter.bindings
+    made = bindings[model][(frame, name)]
+    block = program.syntax.block(made)
+    statements = [made, *(s for o in optimizers for (f, p), s in bindings[o].items() if f is frame and p in chosen)]
+    statements += _conditions(program, frame, call, fabric)
+    indices = [program.syntax.in_block(statement, block) for statement in statements]
+    known_indices = [index for index in indices[: 1 + len(optimizers)]]
+    if any(index is None for index in known_indices) or _unbound(call, frame, (name, *chosen)):
+        return None
+    last = max(index for index in indices if index is not None)
+    first = _first_telling(program, frame, block, {model, *optimizers}, last)
+    last = max(last, _last_scheduler(program, frame, block, set(optimizers), last, first))
+    if first is None:
+        return Plan(name, chosen, fabric, block[last], Where.AFTER)
+    anchor = block[first]
+    if isinstance(anchor, ast.If) and "__name__" in ast.unparse(anchor.test):
+        return None
+    return Plan(name, chosen, fabric, anchor, Where.BEFORE)
+
+
+def _conditions(program: Program, frame: Frame, call: Call, fabric: str) -> list[ast.stmt]:
+    """What must have run before: the Fabric's own making, and its launch."""
+    found = [s for f in call.fabrics for (other, p), s in program.interpreter.bindings.get(f, {}).items() if other is frame and p == fabric]
+    for event in program.interpreter.events.values():
+        if type(event) is Call and event.method == "launch" and event.fabrics & call.fabrics:
+            statement = _statement_in(event.frame, event.stmt, frame)
+            if statement is not None and not any(argument.name is None for argument in event.args):
+                found.append(statement)
+    return found
+
+
+def _statement_in(frame: Frame | None, statement: ast.stmt, wanted: Frame) -> ast.stmt | None:
+    """The statement of a frame during which something in a called frame happens."""
+    while frame is not None:
+        if frame is wanted:
+            return statement
+        if frame.call_stmt is None:
+            return None
+        statement, frame = frame.call_stmt, frame.caller
+    return None
+
+
+def _unbound(call: Call, frame: Frame, names: tuple[str, ...]) -> bool:
+    if call.frame is not frame:
+        return False
+    return any(UNBOUND in call.places.get(name, frozenset()) for name in names)
+
+
+def _first_telling(program: Program, frame: Frame, block: list[ast.stmt], objs: set[Obj], last: int) -> int | None:
+    found: list[int] = []
+    for use in program.uses():
+        if use.obj in objs and _tells(use):
+            statement = _statement_in(use.frame, use.stmt, frame)
+            index = program.syntax.in_block(statement, block) if statement is not None else None
+            if index is not None and index > last:
+                found.append(index)
+    return min(found) if found else None
+
+
+def _tells(use: Use) -> bool:
+    if use.kind == "method":
+        return use.detail not in known.HARMLESS_METHODS
+    return use.kind in _TELLING
+
+
+def _last_scheduler(
+    program: Program, frame: Frame, block: list[ast.stmt], optimizers: set[Obj], last: int, first: int | None
+) -> int:
+    """The last statement that makes a scheduler on the raw optimizer: DeepSpeed's wrapped one would be refused there."""
+    for use in program.uses():
+        if use.obj in optimizers and use.kind == "input" and known.is_scheduler_class(use.detail):
+            statement = _statement_in(use.frame, use.stmt, frame)
+            index = program.syntax.in_block(statement, block) if statement is not None else None
+            if index is not None and index > last and (first is None or index < first):
+                last = index
+    return last
+
+
+def _ineffective(trial: Trial, node: ast.Call, model: Obj) -> str | None:
+    """Whether the raw objects go on being used elsewhere after the inserted set-up."""
+    inserted = [call for call in trial.after.setups() if getattr(call, "_fabric_fix_new", False)]
+    left = trial.left_raw(inserted)
+    if left:
+        line = getattr(left[0].node, "lineno", left[0].stmt.lineno)
+        return f"the raw object is also held elsewhere, and used on line {line}: set it up before it is passed on"
+    if not any(trial.used_wrapped(call) for call in inserted):
+        return "the set-up object would not reach this call: set it up where it is made"
+    return None
+
+
+__all__ = ["FabricObj", "MissingSetup"]

@@ -1,0 +1,69 @@
+"""Call Fabric's `no_backward_sync` instead of the model's `no_sync`.
+
+What is wrong
+    `no_sync()` is a method of `DistributedDataParallel` and of FSDP. Fabric's wrapper passes the call on to the user's
+    module, which has none: "'Net' object has no attribute 'no_sync'", on every strategy.
+
+Fix
+        with model.no_sync():                ->        with fabric.no_backward_sync(model):
+
+Safety
+    Safe when the model surely was set up and its class surely has no `no_sync` of its own. Unsafe when its class is
+    not known. No fix where Fabric has no name. A raw `DistributedDataParallel` is left alone.
+
+Read in `lightning/fabric/wrappers.py` (`_FabricModule.__getattr__`) and `fabric.py` (`no_backward_sync`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fabric_fix.analysis import known
+from fabric_fix.analysis.events import NoSync
+from fabric_fix.analysis.objects import Instance, Obj, Thing, raw
+from fabric_fix.analysis.program import Program
+from fabric_fix.certainty import fabric_place
+from fabric_fix.edits.model import AddArgument, ReplaceExpression
+from fabric_fix.finding import Finding, Span
+from fabric_fix.rule import Rule
+
+
+class ModelNoSync(Rule):
+    """`no_sync()` is called on a set-up model."""
+
+    code = "FF402"
+    name = "model-no-sync"
+
+    def check(self, program: Program) -> Iterator[Finding]:
+        """Find `no_sync()` of wrapped modules."""
+        for node, events in program.no_syncs().items():
+            of_model = [event for event in events if event.via == "model"]
+            models = {raw(obj) for event in of_model for obj in event.args[0].value}
+            if of_model and len(of_model) == len(events) and not any(_has_own(model) for model in models):
+                yield self._judge(program, node, of_model, models)
+
+    def _judge(self, program: Program, node: ast.Call, events: list[NoSync], models: set[Obj]) -> Finding:
+        message = "`no_sync()` is not there on a set-up model: use `fabric.no_backward_sync(model)`"
+        fabric = fabric_place(events)
+        assert isinstance(node.func, ast.Attribute)
+        if fabric is None:
+            return self.report(program, node, message, "Fabric has no name here: pass it to this function")
+        if node.args or node.keywords:
+            return self.report(program, node, message, "the call has arguments, which `no_sync()` of a module does not take")
+        edits = [
+            ReplaceExpression(Span.of(node.func), f"{fabric}.no_backward_sync"),
+            AddArgument(Span.of(node), ast.unparse(node.func.value), index=0),
+        ]
+        hazards = [] if all(_surely_none(model) for model in models) else ["the class of the model is not known here"]
+        return self.fixed(program, node, message, f"Call `{fabric}.no_backward_sync`", edits, hazards)
+
+
+def _has_own(model: Obj) -> bool:
+    return isinstance(model, Instance) and model.cls.method("no_sync") is not None
+
+
+def _surely_none(model: Obj) -> bool:
+    if isinstance(model, Instance):
+        return model.cls.kind == "module"
+    return isinstance(model, Thing) and model.callee.startswith("torch.nn.") and known.is_module_class(model.callee)
