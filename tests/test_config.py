@@ -79,7 +79,7 @@ def test_bad_settings_name_file_and_key(tmp_path: Path, text: str, words: str) -
 def test_bad_file_of_a_parent_is_told_as_that(tmp_path: Path) -> None:
     project(tmp_path, "[tool.fabric-fix\n")
     (tmp_path / "sub").mkdir()
-    with pytest.raises(ConfigError, match="pyproject.toml: not valid TOML"):
+    with pytest.raises(ConfigError, match=r"pyproject\.toml: not valid TOML"):
         Configs(Settings()).at(str(tmp_path / "sub"))
 
 
@@ -88,5 +88,5 @@ def test_strategies_in_any_case_and_with_commas() -> None:
 
 
 def test_unknown_strategy_lists_what_there_is() -> None:
-    with pytest.raises(ValueError, match="no strategy 'deepsped'; did you mean 'deepspeed'.*known: auto, dp, ddp"):
+    with pytest.raises(ValueError, match=r"no strategy 'deepsped'; did you mean 'deepspeed'\?.*known: auto, dp, ddp"):
         strategy_names(("deepsped",))

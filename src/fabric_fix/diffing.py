@@ -38,7 +38,9 @@ def unified(name: str, old: bytes, new: bytes, label: Label) -> bytes:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    return [line + b"\n" for line in data.split(b"\n")[:-1]] + [data[data.rfind(b"\n") + 1 :]] * (data[-1:] != b"\n")
+    return [line + b"\n" for line in data.split(b"\n")[:-1]] + [data[data.rfind(b"\n") + 1 :]] * (
+        data[-1:] not in (b"", b"\n")
+    )
 
 
 def _hunks(blocks: Sequence[Block]) -> Iterator[list[Block]]:

@@ -101,6 +101,9 @@ def examine(job: Job) -> FileResult:
     unchanged = FileResult(job.path, job.real, job.data, job.data, source.text, source.text)
     try:
         return _Repair(job, source).run(unchanged)
+    except UnicodeEncodeError:
+        message = f"its fixes need characters that {source.encoding} lacks; nothing was changed"
+        return _failed(unchanged, Problem(job.path, message, 1, 1))
     except Exception as error:  # the boundary: whatever one file brings down, the others are still done
         return _failed(unchanged, explain_failure(job.path, source.text, error))
 
@@ -124,8 +127,6 @@ def explain_failure(path: str, text: str, error: Exception) -> Problem:
         return Problem(path, f"cannot be parsed: {message}", line, max(error.offset or 1, 1))
     if isinstance(error, (RecursionError, MemoryError)):
         return Problem(path, "nested too deeply to be analysed", 1, 1)
-    if isinstance(error, UnicodeEncodeError):
-        return Problem(path, f"its fixes need characters that {error.encoding} lacks; nothing was changed", 1, 1)
     frame = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
     return Problem(path, f"internal error, please report it: {type(error).__name__} at {place}: {error}", 1, 1)

@@ -1,14 +1,75 @@
-"""Examining many files."""
+"""Examining many files: in this process when they are few, else in one process for each processor."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from fabric_fix.engine import FileResult, Job, examine, run_deep
+from fabric_fix.problem import Problem
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+WORTH_A_PROCESS = 200_000
+"""Bytes of source for each process, below which starting it costs more time than it saves."""
+MOST_PROCESSES = 16
 
 
 def examine_all(jobs: Sequence[Job]) -> Iterator[FileResult]:
     """The results of the jobs, in their order."""
+    processes = min(_processors(), MOST_PROCESSES, sum(len(job.data) for job in jobs) // WORTH_A_PROCESS, len(jobs))
+    return _in_processes(jobs, processes) if processes > 1 else map(examine_deep, jobs)
+
+
+def examine_deep(job: Job) -> FileResult:
+    """Examine one file on a stack that deeply nested sources need."""
     results: list[FileResult] = []
-    run_deep(lambda: results.extend(map(examine, jobs)))
-    return iter(results)
+    run_deep(lambda: results.append(examine(job)))
+    return results[0]
+
+
+def _processors() -> int:
+    """Processors that this process may use; a container's limit counts, the machine's number does not."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _pool(processes: int) -> ProcessPoolExecutor:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # forking starts at once and is safe here: this process has no other thread; elsewhere Python's own choice counts
+    method = "fork" if sys.platform == "linux" else None
+    return ProcessPoolExecutor(processes, multiprocessing.get_context(method))
+
+
+def _in_processes(jobs: Sequence[Job], processes: int) -> Iterator[FileResult]:
+    """Share the jobs out. When a process dies, those not done are done one by one, and it costs the file it died of."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    done = 0
+    with _pool(processes) as pool:
+        try:
+            for result in pool.map(examine_deep, jobs):
+                yield result
+                done += 1
+        except BrokenProcessPool:
+            pass
+    for job in jobs[done:]:
+        yield _alone(job)
+
+
+def _alone(job: Job) -> FileResult:
+    """Examine a file in a process of its own, which may die."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    with _pool(1) as pool:
+        try:
+            return pool.submit(examine_deep, job).result()
+        except BrokenProcessPool:
+            problem = Problem(job.path, "brought down the process that analysed it", 1, 1)
+            return FileResult(job.path, job.real, job.data, job.data, problems=(problem,))

@@ -1,0 +1,247 @@
+"""Rounds of fixes over one file, with rules that look for words, so that each way a fix can go wrong is seen."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from fabric_fix.check import CheckResult
+from fabric_fix.edits.model import Edit, ReplaceStatement
+from fabric_fix.engine import MAX_ROUNDS, FileResult, Job, Status, examine, run_deep
+from fabric_fix.finding import Applicability, Finding, Fix, Span
+from fabric_fix.rule import Rule
+from fabric_fix.tracking import split_lines
+
+Look = Callable[[int, str], "Finding | None"]
+
+
+def finding(
+    line: int, text: str, new: str | None, *, code: str = "FF101", safe: bool = True, reason: str | None = None
+) -> Finding:
+    """A finding over a whole line, whose fix puts another statement in its place."""
+    span = Span(line, 0, line, len(text.encode()))
+    edits: tuple[Edit, ...] = (ReplaceStatement(span, new),) if new is not None else ()
+    sure = Applicability.SAFE if safe else Applicability.UNSAFE
+    fix = Fix(f"Write {new}", edits, sure) if new is not None else None
+    return Finding(code, "some-rule", "a.py", span, f"{text} is wrong", fix, reason)
+
+
+@pytest.fixture
+def look_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[Look], None]:
+    """Put a look at each line in the place of the analysis."""
+
+    def install(look: Look) -> None:
+        def check_text(
+            text: str, path: str, *, rules: Sequence[type[Rule]], strategies: tuple[str, ...], project_root: Path | None
+        ) -> CheckResult:
+            compile(text, path, "exec")
+            lines = [line.rstrip("\r\n") for line in split_lines(text)]
+            return CheckResult(tuple(found for n, line in enumerate(lines, 1) if (found := look(n, line))))
+
+        monkeypatch.setattr("fabric_fix.check.check_text", check_text)
+
+    return install
+
+
+def run(text: str | bytes, *, unsafe: bool = False, look_only: bool = False) -> FileResult:
+    data = text.encode() if isinstance(text, str) else text
+    return examine(Job("a.py", "a.py", data, (), unsafe=unsafe, look_only=look_only))
+
+
+def states(result: FileResult) -> list[tuple[int, Status]]:
+    return [(outcome.finding.span.line, outcome.status) for outcome in result.outcomes]
+
+
+def messages(result: FileResult) -> str:
+    return "\n".join(map(str, result.problems))
+
+
+def replacing(**pairs: str) -> Look:
+    return lambda n, line: finding(n, line, pairs[line]) if line in pairs else None
+
+
+def test_fixes_of_one_round(look_for: Callable[[Look], None]) -> None:
+    look_for(replacing(a="b", c="d"))
+    result = run("a\nx\nc\n")
+    assert result.new == b"b\nx\nd\n"
+    assert states(result) == [(1, Status.FIXABLE), (3, Status.FIXABLE)]
+    assert [(fix.number, fix.regions) for fix in result.fixes] == [(1, ((1, 1),)), (2, ((3, 3),))]
+
+
+def test_result_is_picklable(look_for: Callable[[Look], None]) -> None:
+    look_for(replacing(a="b"))
+    result = run("a\n")
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_look_only_changes_nothing(look_for: Callable[[Look], None]) -> None:
+    look_for(replacing(a="b"))
+    result = run("a\n", look_only=True)
+    assert result.new == result.original
+    assert states(result) == [(1, Status.FIXABLE)]
+
+
+def test_fix_that_another_uncovers_is_made_in_the_next_round(look_for: Callable[[Look], None]) -> None:
+    look_for(replacing(a="b", b="c"))
+    result = run("x\na\n")
+    assert result.new == b"x\nc\n"
+    assert [(outcome.later, outcome.number) for outcome in result.outcomes] == [(False, 1), (True, 2)]
+
+
+def test_unsafe_fix_is_made_on_demand_only(look_for: Callable[[Look], None]) -> None:
+    look_for(lambda n, line: finding(n, line, "b", safe=False, reason="a guess") if line == "a" else None)
+    kept = run("a\n")
+    assert (kept.new, states(kept), kept.outcomes[0].reason) == (b"a\n", [(1, Status.UNSAFE)], "a guess")
+    assert run("a\n", unsafe=True).new == b"b\n"
+
+
+def test_finding_without_fix_is_left_and_follows_its_line(look_for: Callable[[Look], None]) -> None:
+    look_for(lambda n, s: finding(n, s, None, reason="unknown") if s == "u" else replacing(a="if a:\n    b")(n, s))
+    result = run("a\nu\n")
+    left = result.outcomes[1]
+    assert (left.status, left.reason, left.finding.span.line) == (Status.LEFT, "unknown", 2)
+    assert left.now is not None
+    assert left.now.span.line == 3
+
+
+def test_fix_that_does_not_remove_its_finding_is_dropped(look_for: Callable[[Look], None]) -> None:
+    bad = {"a": "a2", "a2": "a3"}
+    look_for(
+        lambda n, s: (
+            Finding(
+                "FF101",
+                "some-rule",
+                "a.py",
+                Span(n, 0, n, len(s)),
+                "same",
+                Fix("f", (ReplaceStatement(Span(n, 0, n, len(s)), bad[s]),)),
+            )
+            if s in bad
+            else replacing(c="d")(n, s)
+        )
+    )
+    result = run("a\nc\n")
+    assert result.new == b"a\nd\n"
+    assert states(result) == [(1, Status.LEFT), (2, Status.FIXABLE)]
+    assert "a.py:1:1: the fix of FF101 does not remove what it is for" in messages(result)
+    assert "bug in the rule some-rule" in messages(result)
+
+
+def test_fixes_that_never_settle_change_nothing(look_for: Callable[[Look], None]) -> None:
+    look_for(lambda n, s: finding(n, s, f"a{int(s[1:]) + 1}") if s.startswith("a") else None)
+    result = run("a0\n")
+    assert result.new == b"a0\n"
+    assert f"did not settle in {MAX_ROUNDS} rounds" in messages(result)
+    assert (states(result), result.fixes) == ([(1, Status.LEFT)], ())
+
+
+def test_fixes_that_touch_each_other_wait_for_the_next_round(look_for: Callable[[Look], None]) -> None:
+    look_for(replacing(**{"if a: b": "if a: c", "if a: c": "if a: d"}))
+    assert run("if a: b\n").new == b"if a: d\n"
+
+
+def test_fix_that_cannot_be_made_is_left_with_the_reason(look_for: Callable[[Look], None]) -> None:
+    look_for(lambda n, s: finding(n, s, "b = (") if s == "a" else replacing(c="d")(n, s))
+    result = run("a\nc\n")
+    assert result.new == b"a\nd\n"
+    assert states(result) == [(1, Status.LEFT), (2, Status.FIXABLE)]
+    assert result.outcomes[0].reason
+
+
+def test_file_that_libcst_does_not_write_back_is_left(look_for: Callable[[Look], None]) -> None:
+    look_for(replacing(a="b"))
+    result = run("try:\n    x\nexcept ValueError :\n    y\na\n")
+    assert result.new == result.original
+    assert (states(result), result.problems) == ([(5, Status.LEFT)], ())
+    assert "LibCST" in (result.outcomes[0].reason or "")
+
+
+def test_silenced_finding_is_neither_fixed_nor_told(look_for: Callable[[Look], None]) -> None:
+    look_for(lambda n, s: finding(n, s, "b") if s.startswith("a") else None)
+    result = run("a  # noqa: FF101\na\n")
+    assert result.new == b"a  # noqa: FF101\nb\n"
+    assert states(result) == [(2, Status.FIXABLE)]
+
+
+@pytest.mark.parametrize(
+    ("data", "new"),
+    [
+        (b"x\r\na\r\ny", b"x\r\nb\r\ny"),
+        (b"\xef\xbb\xbfa\n", b"\xef\xbb\xbfb\n"),
+        (b"# coding: cp1252\na\nx = '\x80'\n", b"# coding: cp1252\nb\nx = '\x80'\n"),
+        (b"x = '\xe2\x80\xa8'\n\x0c\na", b"x = '\xe2\x80\xa8'\n\x0c\nb"),
+        (b"x\na\r\ny\r\n", b"x\nb\r\ny\r\n"),
+    ],
+)
+def test_only_the_fix_changes_bytes(look_for: Callable[[Look], None], data: bytes, new: bytes) -> None:
+    look_for(replacing(a="b"))
+    assert run(data).new == new
+
+
+def test_fix_that_the_encoding_cannot_hold_changes_nothing(look_for: Callable[[Look], None]) -> None:
+    look_for(replacing(a="b = '→'"))
+    result = run(b"# coding: cp1252\na\n")
+    assert result.new == result.original
+    assert "cp1252" in messages(result)
+
+
+def test_crash_of_a_rule_costs_one_file_and_names_the_place(look_for: Callable[[Look], None]) -> None:
+    def crash(_n: int, _line: str) -> Finding | None:
+        raise KeyError("oops")
+
+    look_for(crash)
+    result = run("a\n")
+    assert result.new == b"a\n"
+    assert "internal error, please report it: KeyError at test_engine.py:" in messages(result)
+
+
+def test_incomplete_analysis_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fabric_fix.check.check_text", lambda *_args, **_options: CheckResult((), "too many branches"))
+    assert "not analysed completely: too many branches" in messages(run("a\n"))
+
+
+def test_file_that_cannot_be_parsed_has_a_place() -> None:
+    assert messages(run("x = 1\ndef f(:\n")).startswith("a.py:2:7: cannot be parsed: ")
+
+
+def test_newer_syntax_names_the_python_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: object, **_options: object) -> CheckResult:
+        raise SyntaxError("invalid syntax", ("a.py", 1, 6, "type X = int\n"))
+
+    monkeypatch.setattr("fabric_fix.check.check_text", refuse)
+    assert "run fabric-fix under Python 3." in messages(run("type X = int\n"))
+    assert "3.14" in messages(run("try:\n    x\nexcept A, B:\n    y\n"))
+    assert "run fabric-fix" not in messages(run("def f(:\n"))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(" * 500 + ")" * 500,
+        "-" * 50_000 + "1",
+        " + ".join(["'a'"] * 100_000),
+        "a" + ".b" * 30_000,
+        "[" * 300 + "]" * 300,
+    ],
+    ids=["brackets", "signs", "sum", "attributes", "lists"],
+)
+def test_too_deeply_nested_is_an_error_and_not_the_end(expression: str) -> None:
+    results: list[FileResult] = []
+    source = f"from lightning import Fabric\nfabric = Fabric()\nx = {expression}\n"
+    run_deep(lambda: results.append(run(source)))
+    assert "nested" in messages(results[0])
+    assert results[0].new == results[0].original
+
+
+def test_long_sum_is_not_too_deep() -> None:
+    results: list[FileResult] = []
+    run_deep(lambda: results.append(run("x = " + " + ".join(["'a'"] * 1500) + "\n")))
+    assert results[0].problems == ()
+
+
+def test_exceptions_come_out_of_the_deep_thread() -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_deep(lambda: [][1 // 0])
