@@ -122,6 +122,7 @@ class SplitSetup(Rule):
             trial = Trial(program, edits)
             hazards = trial.hazards()
             reason = trial.failure() or _told(trial, pairs) or next((str(h) for h in hazards if h.fatal), None)
+            reason = reason or trial.refused_scheduler()
             if reason is None:
                 fix = "Join the set-ups in one call"
                 return self.fixed(program, node, message, fix, edits)
@@ -349,7 +350,7 @@ def _branching(program: Program, optimizer: Place, pairs: list[Pair]) -> list[Ed
     segments = [ast.get_source_segment(program.text, s) or "" for s in (module.statement, *between, optimizer.statement)]
     if any("\n" in segment and ("#" in segment or '"""' in segment) for segment in segments):
         return "comments or long strings stand between the calls: branch on the strategy by hand"
-    joint = _joint_lines(optimizer, pairs[0], between)
+    joint = _joint_lines(optimizer, pairs[0], [_dedented(segment) for segment in segments[1:-1]])
     if joint is None:
         return "a name is used for both the raw and the wrapped model: branch on the strategy by hand"
     condition = f"isinstance({optimizer.receiver}.strategy, (DeepSpeedStrategy, XLAStrategy))"
@@ -361,10 +362,10 @@ def _branching(program: Program, optimizer: Place, pairs: list[Pair]) -> list[Ed
     return [*edits, AddImport(home, "DeepSpeedStrategy"), AddImport(home, "XLAStrategy")]
 
 
-def _joint_lines(optimizer: Place, pair: Pair, between: list[ast.stmt]) -> list[str] | None:
+def _joint_lines(optimizer: Place, pair: Pair, between: list[str]) -> list[str] | None:
     target, arg = ast.unparse(pair.module.target), spelled(pair.arg)
     args = [ast.unparse(argument.node) for argument in optimizer.setups[0].args if argument.name is None]
-    lines = [ast.unparse(statement) for statement in between]
+    lines = list(between)
     if arg is None:
         lines.insert(0, f"{target} = {ast.unparse(pair.arg)}")
         arg = target

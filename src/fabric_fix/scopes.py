@@ -52,13 +52,15 @@ def only(value: Value) -> Obj | None:
 def place_of(events: Iterable[Call], obj_of: dict[Call, Value] | None = None, *, value: Value | None = None) -> str | None:
     """The shortest name under which exactly `value` can be read at a call, in every context in which it was seen."""
     common: set[str] | None = None
+    local: set[str] = set()
     for event in events:
+        local |= event.frame.scope.locals
         wanted = value if value is not None else (obj_of or {}).get(event, frozenset())
         names = {name for name, held in event.places.items() if held == wanted and wanted}
         common = names if common is None else common & names
     if not common:
         return None
-    return min(common, key=lambda name: (name.count("."), name.startswith("_"), len(name), name))
+    return min(common, key=lambda name: (name.partition(".")[0] not in local, name.count("."), len(name), name))
 
 
 def is_wrapped(value: Value, kind: str = "module") -> bool:

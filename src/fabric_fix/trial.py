@@ -104,6 +104,14 @@ class Trial:
             return self._method(use, line)
         return None
 
+    def refused_scheduler(self) -> str | None:
+        """A scheduler that the program after the fix makes on an optimizer that DeepSpeed wrapped, as a reason."""
+        for use in self.after.uses():
+            if use.kind == "input" and isinstance(use.obj, Wrapped) and use.obj.kind == "optimizer" and self._refuses_scheduler(use):
+                line = getattr(use.node, "lineno", use.stmt.lineno)
+                return f"the scheduler on line {line} would be made on DeepSpeed's wrapped optimizer, which it refuses"
+        return None
+
     def _refuses_scheduler(self, use: Use) -> bool:
         """StepLR(wrapped) raises under ZeRO 1 to 3: "... is not an Optimizer" (seen with DeepSpeed 0.19.8)."""
         if not known.is_scheduler_class(use.detail):

@@ -248,7 +248,10 @@ class Interpreter:
                 if name not in found:
                     found[name] = value
             frame = frame.closure
-        owners = {next(iter(value)): name for name, value in found.items() if len(value) == 1}
+        owners: dict[Obj, str] = {}
+        for name, value in found.items():  # the names of the innermost scope come first
+            if len(value) == 1:
+                owners.setdefault(next(iter(value)), name)
         for (obj, field), value in self.state.heap.items():
             if obj in owners and not field.startswith(("#", "*", "'")):
                 found[f"{owners[obj]}.{field}"] = value

@@ -54,6 +54,9 @@ def check_conflicts(edits: Sequence[Edit]) -> None:
     bound = [edit.statement for edit in edits if isinstance(edit, BindResult | ReplaceTargets)]
     if len(set(bound)) != len(bound):
         raise EditError("the targets of a statement would be set twice")
+    dropped = [edit for edit in edits if isinstance(edit, RemoveArgument)]
+    if len(set(dropped)) != len(dropped):
+        raise EditError("an argument would be removed twice")
     for taker in edits:
         lost = lost_to(taker)
         if lost is not None:

@@ -35,19 +35,22 @@ class StatementPlace:
 
 @dataclass(frozen=True, eq=False)
 class ExpressionPlace:
-    """An expression, its parent and field (with the index, where the field is a list)."""
+    """An expression, and the field of its parent that it is, or is in the list of."""
 
     node: ast.expr
     parent: ast.AST
     field: str
-    index: int | None
 
     def put(self, new: ast.expr) -> None:
         """Put another expression in this place."""
-        if self.index is None:
+        items = getattr(self.parent, self.field)
+        if not isinstance(items, list):
             setattr(self.parent, self.field, new)
-        else:
-            getattr(self.parent, self.field)[self.index] = new
+            return
+        index = next((at for at, item in enumerate(items) if item is self.node), None)
+        if index is None:  # arguments may have come and gone
+            raise EditError("the expression was taken away by another edit")
+        items[index] = new
 
 
 def blocks_of(node: ast.AST) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
@@ -120,13 +123,13 @@ def find_expression(tree: ast.Module, span: Span) -> ExpressionPlace:
 
 
 def _search(node: ast.AST, span: Span) -> ExpressionPlace | None:
-    for child, field, index in _children(node):
+    for child, field in _children(node):
         if isinstance(child, ast.stmt):
             continue
         if isinstance(child, ast.expr):
             own = Span.of(child)
             if own == span:
-                return ExpressionPlace(child, node, field, index)
+                return ExpressionPlace(child, node, field)
             if not contains(own, span):
                 continue
         found = _search(child, span)
@@ -135,11 +138,9 @@ def _search(node: ast.AST, span: Span) -> ExpressionPlace | None:
     return None
 
 
-def _children(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
+def _children(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     for field, value in ast.iter_fields(node):
         if isinstance(value, ast.AST):
-            yield value, field, None
+            yield value, field
         elif isinstance(value, list):
-            for index, item in enumerate(value):
-                if isinstance(item, ast.AST):
-                    yield item, field, index
+            yield from ((item, field) for item in value if isinstance(item, ast.AST))

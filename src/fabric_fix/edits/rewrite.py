@@ -169,8 +169,14 @@ def _parse_cst(text: str) -> Located:
     except BaseException as error:  # a panic of the native parser is a BaseException
         raise EditError(f"LibCST cannot parse the file: {type(error).__name__}: {error}") from error
     if located.code != complete:
-        raise EditError("LibCST does not write the file back as it is")
+        raise EditError(f"LibCST does not write the file back as it is (line {_first_difference(complete, located)})")
     return located
+
+
+def _first_difference(text: str, located: Located) -> int:
+    """The first line, from 1, that LibCST would change."""
+    pairs = zip(LineTable(text).split(), LineTable(located.code).split(), strict=False)
+    return next((number for number, (line, other) in enumerate(pairs, 1) if line != other), 1)
 
 
 def _completed(text: str) -> str:
