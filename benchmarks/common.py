@@ -199,6 +199,13 @@ def print_timings(timings: Iterable[Timing]) -> None:
     print_table(["command", "best s", "median s", "processor s", "runs"], rows)
 
 
+def warn_if_busy() -> None:
+    """Say it when other programs use the processors: they slow the long runs of a peer more than our short ones."""
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"WARNING: the machine is busy (load {load:.1f}); these measurements prove nothing\n", flush=True)
+
+
 def judge(figures: Sequence[Figure]) -> int:
     """Print the figures as a table; return the exit status, 1 when one is missed."""
     rows = [[f.name, f"{f.measured:.3f}", f"{f.limit:.3f}", f.unit, "kept" if f.kept else "MISSED"] for f in figures]

@@ -20,6 +20,7 @@ from benchmarks.common import (
     print_timings,
     run_once,
     tool_environment,
+    warn_if_busy,
     without_cache,
 )
 
@@ -30,6 +31,7 @@ TIMES_FASTER = 50
 def main() -> int:
     """Run the benchmark; return its exit status."""
     options = parse_options()
+    warn_if_busy()
     commands = options.peers or tool_environment("peers", [*PEERS, "setuptools<81"], options.cache)
     litgpt = fetch_source("litgpt", options.cache)
     print(f"{litgpt.name}: {sum(1 for _ in litgpt.rglob('*.py'))} Python files\n")

@@ -14,7 +14,14 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from benchmarks.common import Figure, add_common_options, judge, measure_alternately, print_timings
+from benchmarks.common import (
+    Figure,
+    add_common_options,
+    judge,
+    measure_alternately,
+    print_timings,
+    warn_if_busy,
+)
 
 SMALL = "import sys\n\nprint(sys.argv)\n"
 
@@ -25,6 +32,7 @@ def main() -> int:
     add_common_options(parser)
     parser.add_argument("--rounds", type=int, default=30)
     options = parser.parse_args()
+    warn_if_busy()
     with tempfile.TemporaryDirectory() as scratch:
         folder = make_project(Path(scratch))
         commands = {

@@ -27,6 +27,7 @@ from benchmarks.common import (
     measure_alternately,
     peak_memory,
     print_timings,
+    warn_if_busy,
     without_cache,
 )
 
@@ -39,6 +40,7 @@ OF_LIGHTNING = {"lightning", "lightning_fabric", "pytorch_lightning", "fabric_fi
 def main() -> int:
     """Run the benchmark; return its exit status."""
     options = parse_options()
+    warn_if_busy()
     with tempfile.TemporaryDirectory(prefix="fabric-fix-tree-") as scratch:
         tree = Path(scratch)
         print(make_tree(tree, fetch_source("litgpt", options.cache)), end="\n\n", flush=True)
