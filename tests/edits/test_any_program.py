@@ -25,6 +25,12 @@ REFUSALS = (
     "only single target .* can be annotated",
     "assignment expression cannot be used in a comprehension iterable expression",
     "the result would not compile",
+    "two edits touch the same code",
+    "targets of a statement would be set twice",
+    "put into code that is replaced",
+    "argument would be removed twice",
+    "already has the argument",
+    "would be moved twice",
 )
 """Every reason that these edits may be refused for; any other is a fault of the editor."""
 
@@ -38,7 +44,9 @@ def test_any_program(first: int) -> None:
 
 
 def check_program(text: str, seed: int) -> None:
-    fixes = [Fix(str(number), (edit,)) for number, edit in enumerate(random_edits(text, seed, 6))]
+    edits = random_edits(text, seed, 6)
+    size = seed % 2 + 1
+    fixes = [Fix(str(at), tuple(edits[at : at + size])) for at in range(0, len(edits), size)]
     result = rewrite(text, fixes)
     reasons = [reason for _, reason in result.failed]
     assert [reason for reason in reasons if not any(re.search(known, reason) for known in REFUSALS)] == []

@@ -8,7 +8,7 @@ import pytest
 
 from fabric_fix.edits.model import EditError
 from fabric_fix.edits.tree import apply_to_tree
-from tests.edits.support import Editing
+from tests.edits.support import Editing, check_case
 
 
 def test_old_nodes_stay() -> None:
@@ -46,6 +46,14 @@ def test_order_of_edits_does_not_matter_for_places() -> None:
     e = Editing("a\nb\n")
     edits = [e.remove("a"), e.after("a", "x"), e.before("a", "w"), e.after("a", "y")]
     assert ast.unparse(apply_to_tree(ast.parse(e.text), edits)) == "w\nx\ny\nb"
+
+
+def test_arguments_that_come_and_go_beside_one_that_is_replaced() -> None:
+    e = Editing("f(a, b, c)\n")
+    call = "f(a, b, c)"
+    edits = [e.positional(call, "n", 0), e.expression("b", "m"), e.drop(call, "a"), e.expression("c", "o")]
+    assert ast.unparse(apply_to_tree(ast.parse(e.text), edits)) == "f(n, m, o)"
+    check_case((e.text, lambda _: edits, "f(n, m, o)\n"))
 
 
 def test_place_in_no_statement() -> None:
