@@ -156,6 +156,17 @@ CASES: dict[str, Case] = {
         lambda e: [e.move_after("a = f(x)", "b"), e.targets("a = f(x)", "a, b"), e.keyword("f(x)", "y", "k")],
         "b\na, b = f(x, k=y)\n",
     ),
+    "new code with a comment above": ("a\nb\n", lambda e: [e.after("a", "# c\nnew")], "a\n# c\nnew\nb\n"),
+    "new code with a comment above in a one line suite": (
+        "if a: b; c\n",
+        lambda e: [e.after("b", "# c\nnew")],
+        "if a:\n    b\n    # c\n    new\n    c\n",
+    ),
+    "new block with a comment above": (
+        "def f():\n    a  # b\n",
+        lambda e: [e.replace("a", "# c\nif d:\n    # e\n    g")],
+        "def f():\n    # c\n    if d:  # b\n        # e\n        g\n",
+    ),
 }
 
 

@@ -35,7 +35,7 @@ CASES: dict[str, Case] = {
     "import into nothing": (
         "# licence\n\nxx = 1\n",
         lambda e: [e.add_import("lightning", "Fabric")],
-        "# licence\n\nfrom lightning import Fabric\nxx = 1\n",
+        "# licence\n\nfrom lightning import Fabric\n\nxx = 1\n",
     ),
     "import there already": (
         "from lightning import Fabric, seed\na\n",

@@ -52,6 +52,11 @@ CASES: dict[str, Case] = {
         lambda e: [e.bind("f('ü', x)", "y"), e.expression("x", "ö")],
         "é = '😀'; y = f('ü', ö)  # é\n",
     ),
+    "new code with other newlines": (
+        "a\nb\r\n",
+        lambda e: [e.after("a", "if c:\r\n    d\r    e"), e.after("b", "x = (\n    y,\n)")],
+        "a\nif c:\n    d\n    e\nb\r\nx = (\r\n    y,\r\n)\r\n",
+    ),
 }
 
 

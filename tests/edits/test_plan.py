@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -65,7 +67,7 @@ def test_a_fix_in_the_header_leaves_the_body_to_others() -> None:
 def test_a_fix_that_fails_costs_no_other() -> None:
     e = Editing("x = f(  # c\n    a)\nb\n")
     result = made(e.text, [e.remove("b")], [e.expression("f(  # c\n    a)", "g")], [AddImport("l", "F")])
-    assert result.text == "from l import F\nx = f(  # c\n    a)\n"
+    assert result.text == "from l import F\n\nx = f(  # c\n    a)\n"
     assert names(result.applied) == "02"
     assert [(fix.message, reason) for fix, reason in result.failed] == [("1", "a comment would be lost: # c")]
 
@@ -87,3 +89,8 @@ def test_the_same_import_of_two_fixes_is_made_once() -> None:
 def test_removing_all_statements_of_a_block_by_two_fixes() -> None:
     e = Editing("if a:\n    b\n    c\n")
     assert made(e.text, [e.remove("b")], [e.remove("c")]).text == "if a:\n    pass\n"
+
+
+def test_libcst_is_loaded_only_for_edits() -> None:
+    code = "import sys, fabric_fix.edits.rewrite, fabric_fix.edits.tree; print('libcst' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"False"

@@ -125,8 +125,8 @@ class Block:
     def replace(self, key: int, new: Row) -> None:
         """Put another statement in the place of one; comments above and behind it stay, those inside go above."""
         row, index = self.find(key)
-        inside = _missing(comments_in([row.pieces[index].node]), comments_in([new.pieces[0].node]))
-        row.leading = [*row.leading, *(self.make.comment_line(comment) for comment in inside)]
+        inside = _missing(comments_in([row.pieces[index].node]), comments_in([*new.leading, new.pieces[0].node]))
+        row.leading = [*row.leading, *(self.make.comment_line(comment) for comment in inside), *new.leading]
         if not new.is_compound and not row.is_compound:
             new.pieces[0].take_semicolon(row.pieces[index])
             row.pieces[index] = new.pieces[0]
@@ -192,9 +192,11 @@ class Block:
 
     def _lead_before(self, new: Row, at: int) -> None:
         """Put a row below the line above; under a definition, docstring or import the blank lines go first."""
+        anchor = self.rows[at]
+        if at == 0 and _is_import(new) and not _is_import(anchor) and not _head_blanks(anchor.leading):
+            anchor.leading = [self.make.blank_line(), *anchor.leading]
         if at == 0 or not _wants_distance(self.rows[at - 1], new, self._is_docstring(at - 1)):
             return
-        anchor = self.rows[at]
         blanks = _head_blanks(anchor.leading)
         anchor.leading = anchor.leading[len(blanks) :]
         new.leading = [*blanks, *new.leading]

@@ -65,7 +65,7 @@ class Maker:
         return cst.EmptyLine(indent=False, newline=self.newline_node())
 
     def _text(self, code: str) -> str:
-        return code.replace("\n", self.newline)
+        return code.replace("\r\n", "\n").replace("\r", "\n").replace("\n", self.newline)
 
 
 def comments_in(nodes: Sequence[cst.CSTNode]) -> list[cst.Comment]:

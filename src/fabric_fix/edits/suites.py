@@ -49,12 +49,11 @@ def _row(old: cst.CSTNode, new: cst.CSTNode, start_of: Callable[[cst.CSTNode], i
 
 
 def new_row(statement: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> Row:
-    """The row of a new statement."""
-    return _row_of_new(statement) if isinstance(statement, cst.SimpleStatementLine) else Row([Piece(statement)])
-
-
-def _row_of_new(line: cst.SimpleStatementLine) -> Row:
-    return Row([Piece(small) for small in line.body], [], line.trailing_whitespace)
+    """The row of a new statement, with the comments that its code has above it."""
+    leading = [line for line in statement.leading_lines if line.comment is not None]
+    if isinstance(statement, cst.SimpleStatementLine):
+        return Row([Piece(small) for small in statement.body], leading, statement.trailing_whitespace)
+    return Row([Piece(statement.with_changes(leading_lines=[]))], leading)
 
 
 def _statement(row: Row) -> cst.SimpleStatementLine | cst.BaseCompoundStatement:
