@@ -54,4 +54,8 @@ def check_program(text: str, seed: int) -> None:
     edits = [edit for fix in result.applied for edit in fix.edits]
     assert ast.dump(ast.parse(result.text)) == ast.dump(apply_to_tree(ast.parse(text), edits))
     assert not comments(text) - comments(result.text)
-    assert set(re.findall(r"\r\n|\r|\n", result.text)) <= set(re.findall(r"\r\n|\r|\n", text)) | {"\n"}
+    assert newlines(result.text) <= (newlines(text) or {"\n"})
+
+
+def newlines(text: str) -> set[str]:
+    return set(re.findall(r"\r\n|\r|\n", text))

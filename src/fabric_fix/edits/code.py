@@ -29,13 +29,14 @@ class Maker:
             raise EditError(f"`{code}` cannot be parsed") from error
         if not isinstance(parsed, cst.SimpleStatementLine | cst.BaseCompoundStatement):
             raise EditError(f"`{code}` is not one statement")
-        return _visited(parsed, _Indenter(indent))
+        return _visited(parsed, _Fitter(indent, self.newline_node()))
 
     def expression(self, code: str) -> cst.BaseExpression:
         """An expression. Raises EditError when the code is none."""
         for written in (code.strip(), f"({code.strip()})"):
             try:
-                return cst.parse_expression(self._text(written), config=self.module.config_for_parsing)
+                parsed = cst.parse_expression(self._text(written), config=self.module.config_for_parsing)
+                return _visited(parsed, _Fitter(None, self.newline_node()))
             except cst.ParserSyntaxError:
                 continue
         raise EditError(f"`{code}` cannot be parsed")
@@ -84,11 +85,15 @@ class _Comments(cst.CSTVisitor):
         self.found.append(node)
 
 
-class _Indenter(cst.CSTTransformer):
-    """Indents each block by the unit of the file; the lines inside strings stay as they are."""
+class _Fitter(cst.CSTTransformer):
+    """Indents each block by the unit of the file and ends each line as its lines end; strings stay as they are."""
 
-    def __init__(self, indent: str | None) -> None:
+    def __init__(self, indent: str | None, newline: cst.Newline) -> None:
         self.indent = indent
+        self.newline = newline
+
+    def leave_Newline(self, original_node: cst.Newline, updated_node: cst.Newline) -> cst.Newline:
+        return self.newline.deep_clone()
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.BaseSuite:
         return updated_node.with_changes(indent=self.indent)
