@@ -181,6 +181,8 @@ def _problem(program: Program, call: Call, model: Obj, optimizers: list[Obj]) ->
             return "its optimizer has the parameters of several models: set each up with an optimizer of its own"
         if wrapped_optimizers(program, optimizer):
             return "its optimizer is set up alone: set both up with `fabric.setup(model, optimizer)`"
+    if isinstance(model, Thing) and any(wrapped.inner in model.sources for wrapped in program.interpreter.wrapped()):
+        return "a part of it is set up alone, which would wrap the same parameters twice: set up the whole only"
     separate = call.strategies & known.SEPARATE_ONLY
     if separate:
         return f"{strategy_names(separate)} wants `setup_module`, then the optimizer's creation, then `setup_optimizers`"

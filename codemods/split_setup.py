@@ -131,19 +131,20 @@ class SplitSetup(Rule):
     def _branch(
         self, program: Program, node: ast.Call, message: str, optimizer: Place, pairs: list[Pair], separate: frozenset[str]
     ) -> Finding:
-        edits = _branching(program, optimizer, pairs)
-        if isinstance(edits, str):
-            why = f"{strategy_names(separate)}, which can also be in use, wants the separate set-up, and {edits}"
-            return self.report(program, node, message, why)
-        joint = _joining(program, optimizer, pairs, pairs[0].module.index, optimizer.index, optimizer.index)
-        if isinstance(joint, str):
-            return self.report(program, node, message, joint)
-        alone = Trial(program, joint)
-        trial = Trial(program, edits)
-        reason = alone.failure() or _told(alone, pairs) or trial.failure()
-        if reason is not None:
-            return self.report(program, node, message, reason)
-        return self.fixed(program, node, message, "Join the set-ups where the strategy wants it", edits)
+        reason: str | None = None
+        for end in _ends(program, optimizer, optimizer.index):
+            edits = _branching(program, optimizer, pairs, end)
+            if isinstance(edits, str):
+                why = f"{strategy_names(separate)}, which can also be in use, wants the separate set-up, and {edits}"
+                return self.report(program, node, message, reason or why)
+            joint = _joining(program, optimizer, pairs, pairs[0].module.index, optimizer.index, end)
+            if isinstance(joint, str):
+                return self.report(program, node, message, joint)
+            alone, trial = Trial(program, joint), Trial(program, edits)
+            reason = alone.failure() or _told(alone, pairs) or alone.refused_scheduler() or trial.failure()
+            if reason is None:
+                return self.fixed(program, node, message, "Join the set-ups where the strategy wants it", edits)
+        return self.report(program, node, message, reason or "nothing to join")
 
 
 def _pairs(program: Program, optimizer: Place, wanted: frozenset[str]) -> list[Pair] | str:
@@ -339,24 +340,28 @@ def _within(inner: Span, outer: Span) -> bool:
     )
 
 
-def _branching(program: Program, optimizer: Place, pairs: list[Pair]) -> list[Edit] | str:
-    """Both set-ups, with the statements between them, in a branch on the strategy."""
+def _branching(program: Program, optimizer: Place, pairs: list[Pair], end: int) -> list[Edit] | str:
+    """Both set-ups, with the statements between them and down to `end`, in a branch on the strategy."""
     if len(pairs) != 1 or pairs[0].module.index > optimizer.index:
         return "the set-ups are of several models, or in the other order: branch on the strategy by hand"
     module = pairs[0].module
     between = optimizer.block[module.index + 1 : optimizer.index]
-    if len(between) > MOST_DUPLICATED or any(not isinstance(s, (ast.Assign, ast.Expr)) for s in between):
+    below = optimizer.block[optimizer.index + 1 : end + 1]
+    copied = [*between, *below]
+    if len(copied) > MOST_DUPLICATED or any(not isinstance(s, (ast.Assign, ast.Expr)) for s in copied):
         return "too much stands between the calls to write it into two branches: branch on the strategy by hand"
-    segments = [ast.get_source_segment(program.text, s) or "" for s in (module.statement, *between, optimizer.statement)]
+    whole = [module.statement, *between, optimizer.statement, *below]
+    segments = [ast.get_source_segment(program.text, s) or "" for s in whole]
     if any("\n" in segment and ("#" in segment or '"""' in segment) for segment in segments):
         return "comments or long strings stand between the calls: branch on the strategy by hand"
-    joint = _joint_lines(optimizer, pairs[0], [_dedented(segment) for segment in segments[1:-1]])
+    separate = [_dedented(segment) for segment in segments]
+    at = len(between) + 1
+    joint = _joint_lines(optimizer, pairs[0], separate[1:at] + separate[at + 1 :])
     if joint is None:
         return "a name is used for both the raw and the wrapped model: branch on the strategy by hand"
     condition = f"isinstance({optimizer.receiver}.strategy, (DeepSpeedStrategy, XLAStrategy))"
-    separate = [_dedented(segment) for segment in segments]
     code = "\n".join([f"if {condition}:", *map(_indented, joint), "else:", *map(_indented, separate)])
-    edits: list[Edit] = [RemoveStatement(Span.of(s)) for s in (module.statement, *between)]
+    edits: list[Edit] = [RemoveStatement(Span.of(s)) for s in whole if s is not optimizer.statement]
     edits.append(ReplaceStatement(Span.of(optimizer.statement), code))
     home = "lightning.fabric.strategies"
     return [*edits, AddImport(home, "DeepSpeedStrategy"), AddImport(home, "XLAStrategy")]

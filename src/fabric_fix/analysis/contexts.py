@@ -48,8 +48,9 @@ def _fabric_context(it: Interpreter, call: ast.Call) -> Callable[[], None]:
 
 
 def _asks_empty(call: ast.Call) -> bool:
-    values = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "empty_init")]
-    return any(isinstance(v, ast.Constant) and v.value is True for v in values)
+    """`empty_init=` that can be true: FSDP then makes the parameters on the meta device (`fsdp.py`)."""
+    values = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("empty_init", None))]
+    return any(not (isinstance(v, ast.Constant) and not v.value) for v in values)
 
 
 def _nothing() -> None:

@@ -49,7 +49,8 @@ def configure(it: Interpreter, fabric: FabricObj, args: list[Argument]) -> None:
     """The arguments of a Fabric's construction decide its strategies."""
     value, found = families.of_arguments(it, args)
     fabric.strategy_value = value
-    fabric.strategies = found | it.strategies
+    single = bool(found) and found <= {"single", "single_xla"}  # a second Fabric, for one device on purpose
+    fabric.strategies = found if single else found | it.strategies
     for obj in value:
         if isinstance(obj, (Thing, Instance)):
             it.remember(("strategy_of", obj), fabric)

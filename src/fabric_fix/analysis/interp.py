@@ -135,13 +135,18 @@ class Interpreter:
         """The object kept under a key, or None."""
         return self._made.get(key)
 
-    def fabric_for(self, obj: Obj, node: ast.AST | None) -> FabricObj:
-        """The Fabric that an object of unknown origin is known to be."""
+    def fabric_for(self, obj: Obj, node: ast.AST | None, name: str = "fabric") -> FabricObj:
+        """The Fabric that an object of unknown origin is known to be.
+
+        The strategies that the user named are those of the program's Fabric, not of one that is made from it or that
+        has a name of its own (`fabric_player`, on one device).
+        """
         key = ("fabric", obj)
         found = self._made.get(key)
         if found is None:
             found = FabricObj(node, self.frame)
-            found.strategies = found.strategies | self.strategies
+            if not (isinstance(obj, Thing) and obj.sees_fabric) and not _is_secondary(name):
+                found.strategies = found.strategies | self.strategies
             self._made[key] = found
         assert isinstance(found, FabricObj)
         return found
@@ -229,7 +234,7 @@ class Interpreter:
         found: list[Obj] = []
         for obj in value:
             unknown = isinstance(obj, Thing) and obj.kind in ("call", "param", "attr", "name", "item")
-            found.append(self.fabric_for(obj, node) if unknown else obj)
+            found.append(self.fabric_for(obj, node, name) if unknown else obj)
         return frozenset(found)
 
     def store(self, name: str, value: Value) -> None:
@@ -309,6 +314,12 @@ class Interpreter:
         for obj in self._made.values():
             if (isinstance(obj, Thing) and obj.kind == "call") or isinstance(obj, Instance):
                 yield obj.node, obj
+
+
+def _is_secondary(name: str) -> bool:
+    """Whether a name says that its Fabric is one beside the program's own."""
+    words = name.lower().strip("_").split("_")
+    return any(word in ("player", "single", "cpu", "eval", "inference", "local") for word in words)
 
 
 class _Slot(Obj):

@@ -56,10 +56,14 @@ CUTS_GRADIENT = frozenset(
 """Methods of a tensor whose result has no gradient path to it."""
 
 HARMLESS_METHODS = frozenset(
-    "parameters buffers state_dict load_state_dict train eval zero_grad requires_grad_ to cuda cpu half float double bfloat16 "
-    "mark_forward_method modules register_buffer get_parameter type".split()
+    "parameters buffers state_dict load_state_dict train eval zero_grad requires_grad_ to cuda cpu half float double bfloat16 type "
+    "mark_forward_method modules get_parameter register_buffer register_forward_hook register_forward_pre_hook "
+    "register_full_backward_hook register_full_backward_pre_hook share_memory "
+    "training_step validation_step test_step predict_step".split()
 )
-"""Methods that do the same on a raw model and on its wrapper (FABRIC: wrappers.py forwards or shares them)."""
+"""Methods that do the same on a raw model and on its wrapper: `_FabricModule` (`wrappers.py`) is an `nn.Module` itself,
+forwards the state, and sends the steps of a LightningModule through the strategy. `named_parameters()` and the like
+give other names there, so they are not among these."""
 
 HARMLESS_BUILTINS = frozenset(
     f"builtins.{name}" for name in "len print id hasattr getattr setattr repr str callable bool list tuple set dict".split()

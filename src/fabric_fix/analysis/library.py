@@ -57,8 +57,8 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
     made = derived(it, "call", node, last, argument_gradients(it, args), cut=cut)
     made.callee = path
     made.sees_fabric = any(isinstance(obj, FabricObj) for a in args for obj in a.value)
-    if known.is_optimizer_class(path):
-        given = [a for a in args if a.name in (None, "params")][:1]
+    given = _parameters_given(path, args)
+    if given:
         made.deps = argument_gradients(it, given)
     elif last[:1].isupper() and not known.is_scheduler_class(path):
         made.deps = EMPTY  # an object of a class stands for itself, not for what it was made from
@@ -72,6 +72,15 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
     if it.repeating:
         it.set_fact(made, "#many", it.const(True))
     return frozenset((made,))
+
+
+def _parameters_given(path: str, args: list[Argument]) -> list[Argument]:
+    """The arguments of an optimizer's class, or of a factory, that carry the parameters to train."""
+    if known.is_optimizer_class(path):
+        return [a for a in args if a.name in (None, "params")][:1]
+    named = [a for a in args if a.name == "params"]
+    taken = [a for a in args if any(isinstance(o, Thing) and o.label in ("parameters", "named_parameters") for o in a.value)]
+    return named or taken
 
 
 def _call_functions_given(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) -> None:
