@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import unidiff
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from unidiff.patch import PatchSet
 
 from fabric_fix.diffing import patch_of, unified
 from fabric_fix.engine import FileResult, MadeFix
@@ -108,7 +108,7 @@ def test_any_pair_of_texts(tmp_path_factory: pytest.TempPathFactory, old: bytes,
 
 def test_unidiff_reads_files_and_fixes() -> None:
     old, new = PAIRS["two hunks"]
-    patch = unidiff.PatchSet(unified("pkg/a.py", old, new, lambda _: "FF201 fix 3").decode())
+    patch = PatchSet(unified("pkg/a.py", old, new, lambda _: "FF201 fix 3").decode())
     assert [file.path for file in patch] == ["pkg/a.py"]
     assert [hunk.section_header for hunk in patch[0]] == ["FF201 fix 3", "FF201 fix 3"]
     assert [(hunk.source_start, hunk.source_length, hunk.target_length) for hunk in patch[0]] == [(1, 7, 6), (31, 7, 8)]

@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from fabric_fix import registry
-from fabric_fix.registry import RegistryError, all_rules, collect, matches, select
+from fabric_fix.problem import RegistryError
+from fabric_fix.registry import all_rules, collect, matches, select
 from fabric_fix.rule import Rule
 
 
@@ -48,7 +48,7 @@ def test_rule_that_does_not_load_ends_the_run(monkeypatch: pytest.MonkeyPatch) -
             raise ZeroDivisionError("at import")
         return load(name)
 
-    monkeypatch.setattr(registry.importlib, "import_module", broken)
+    monkeypatch.setattr("importlib.import_module", broken)
     all_rules.cache_clear()
     with pytest.raises(RegistryError, match=r"fabric_fix\.codemods\.\w+ do not load: ZeroDivisionError: at import"):
         all_rules()

@@ -10,6 +10,7 @@ import click
 
 from fabric_fix import __version__
 from fabric_fix.config import OUTPUT_FORMATS, Settings, exclude_patterns, rule_words, strategy_names
+from fabric_fix.problem import RegistryError
 
 EPILOG = (
     "Without --check or --diff, files are fixed in place. Exit status: 0 nothing found, 1 something found or changed,"
@@ -154,8 +155,6 @@ def _run(paths: tuple[str, ...], check: bool, diff: bool, stdin_filename: str | 
 
 def main() -> None:
     """Entry point of `fabric-fix`; ends the process with the exit status of the interface."""
-    from fabric_fix.registry import RegistryError
-
     try:
         command()
     except RegistryError as error:

@@ -22,6 +22,10 @@ class Problem:
         return f"{self.subject}{place}: {self.message}"
 
 
+class RegistryError(Exception):
+    """The rules themselves are broken: one does not load, or two claim one code; ends the run."""
+
+
 def os_reason(error: OSError) -> str:
     """The system's own words for an error, without the number and the path: "Permission denied"."""
     return error.strerror or str(error)

@@ -8,11 +8,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from types import ModuleType
 
+from fabric_fix.problem import RegistryError
 from fabric_fix.rule import Rule
-
-
-class RegistryError(Exception):
-    """The rules themselves are broken: one does not load, or two claim one code; ends the run."""
 
 
 @lru_cache(maxsize=1)
