@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from fabric_fix.check import CheckResult
+from fabric_fix.deep import run_deep
 from fabric_fix.edits.model import Edit, ReplaceStatement
-from fabric_fix.engine import MAX_ROUNDS, FileResult, Job, Status, examine, run_deep
+from fabric_fix.engine import MAX_ROUNDS, FileResult, Job, Status, examine
 from fabric_fix.finding import Applicability, Finding, Fix, Span
 from fabric_fix.rule import Rule
 from fabric_fix.tracking import split_lines
@@ -240,6 +242,20 @@ def test_long_sum_is_not_too_deep() -> None:
     results: list[FileResult] = []
     run_deep(lambda: results.append(run("x = " + " + ".join(["'a'"] * 1500) + "\n")))
     assert results[0].problems == ()
+
+
+def test_system_that_refuses_a_deep_stack_gets_a_shallow_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, refused, done = threading.Thread.start, list[int](), list[int]()
+
+    def refuse_deep(thread: threading.Thread) -> None:
+        if threading.stack_size() > 100_000_000:
+            refused.append(1)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_deep)
+    run_deep(lambda: done.append(1))
+    assert (refused, done) == ([1], [1])
 
 
 def test_exceptions_come_out_of_the_deep_thread() -> None:

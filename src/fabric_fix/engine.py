@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import os
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -259,37 +259,3 @@ def _owner(owners: dict[int, Tracked], fix: Fix) -> Tracked:
     if id(fix) in owners:
         return owners[id(fix)]
     return next(one for one in owners.values() if one.now is not None and one.now.fix == fix)
-
-
-def run_deep(work: Callable[[], None]) -> None:
-    """Run something in a thread whose stack carries the recursion that deeply nested sources need.
-
-    Exceptions come out of it as they would from a plain call.
-    """
-    import sys
-    import threading
-
-    failure: list[BaseException] = []
-
-    def guarded() -> None:
-        try:
-            work()
-        except BaseException as error:
-            failure.append(error)
-
-    limit, size = sys.getrecursionlimit(), threading.stack_size(STACK_BYTES)
-    sys.setrecursionlimit(RECURSION_LIMIT)
-    try:
-        thread = threading.Thread(target=guarded)
-        thread.start()
-        thread.join()
-    finally:
-        threading.stack_size(size)
-        sys.setrecursionlimit(limit)
-    if failure:
-        raise failure[0]
-
-
-STACK_BYTES = 512 * 1024 * 1024
-"""Address space, not memory: only what is used is ever backed by pages."""
-RECURSION_LIMIT = 12_000

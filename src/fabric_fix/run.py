@@ -156,6 +156,8 @@ class Run:
             from fabric_fix.diffing import patch_of
 
             _emit(patch_of(result, self._patched))
+            if result.new != result.original and os.path.relpath(result.real).startswith(os.pardir):
+                _say(f"{result.path}: outside of the working directory, where git apply does not take a patch")
             self._patched += len(result.fixes)
 
     def _finish(self, takes_stdout: bool = False) -> int:

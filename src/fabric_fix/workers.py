@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fabric_fix.engine import FileResult, Job, examine, run_deep
+from fabric_fix.deep import run_deep
+from fabric_fix.engine import FileResult, Job, examine
 from fabric_fix.problem import Problem
 
 if TYPE_CHECKING:
