@@ -72,6 +72,11 @@ CASES: dict[str, Case] = {
         lambda e: [e.add_import("x", "F")],
         "from . import x\nfrom .y import *\nfrom x import F\n\na\n",
     ),
+    "import that only type checkers see": (
+        "import a\nif TYPE_CHECKING:\n    from l import F\n",
+        lambda e: [e.add_import("l", "F")],
+        "import a\nfrom l import F\nif TYPE_CHECKING:\n    from l import F\n",
+    ),
 }
 
 

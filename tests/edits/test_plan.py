@@ -72,6 +72,15 @@ def test_a_fix_that_fails_costs_no_other() -> None:
     assert [(fix.message, reason) for fix, reason in result.failed] == [("1", "a comment would be lost: # c")]
 
 
+def test_failing_fixes_among_many() -> None:
+    e = Editing("".join(f"f{number}(a)\n" for number in range(9)))
+    edits = [[e.bind(f"f{number}(a)", "x" if number % 3 else "nonlocal x")] for number in range(9)]
+    result = made(e.text, *edits)
+    assert result.text == "".join(f"{'x = ' if number % 3 else ''}f{number}(a)\n" for number in range(9))
+    assert names(result.applied) == "124578"
+    assert names([fix for fix, _ in result.failed]) == "036"
+
+
 def test_a_fix_is_made_whole_or_not_at_all() -> None:
     e = Editing("a\nb = c\n")
     result = made(e.text, [e.remove("a"), e.bind("b = c", "d")])

@@ -110,6 +110,13 @@ EDITS: dict[str, tuple[str, Edits, str]] = {
         lambda e: [e.add_import("lightning", "Fabric")],
         "already means",
     ),
+    "import into a file of comments": ("# a\n", lambda e: [e.add_import("l", "F")], "no statement"),
+    "import into an empty file": ("", lambda e: [e.add_import("l", "F")], "no statement"),
+    "import of a name that a pattern binds": (
+        "match a:\n    case F:\n        b\n",
+        lambda e: [e.add_import("l", "F")],
+        "already means",
+    ),
     "import of a name from elsewhere": (
         "try:\n    from a import F\nexcept E:\n    F = None\n",
         lambda e: [e.add_import("l", "F")],

@@ -44,8 +44,8 @@ def _is_imported(tree: ast.Module, edit: AddImport) -> bool:
     bound = [binding for name, binding in _bindings(tree) if name == edit.name]
     if not bound:
         return False
-    if all(_is_that_import(binding, edit) for binding in bound) and any(binding in tree.body for binding in bound):
-        return True
+    if all(_is_that_import(binding, edit) for binding in bound):
+        return any(binding in tree.body for binding in bound)  # one under `if TYPE_CHECKING` does not do
     raise EditError(f"the name `{edit.name}` already means something else in this file")
 
 
@@ -59,7 +59,7 @@ def _is_that_import(binding: ast.AST, edit: AddImport) -> bool:
 
 
 def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """The names that are bound in the module's own scope, and by `global` in functions, with what binds them."""
+    """The names that are bound in the module's own scope, with what binds them."""
     stack: list[ast.AST] = list(tree.body)
     while stack:
         node = stack.pop()
@@ -72,7 +72,7 @@ def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
         else:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 yield node.id, node
-            elif isinstance(node, ast.ExceptHandler) and node.name:
+            elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
                 yield node.name, node
             stack.extend(ast.iter_child_nodes(node))
 

@@ -92,17 +92,16 @@ class _Session:
 
     def __init__(self, source: _Source) -> None:
         self.source = source
+        self.text = source.text
         self.chosen: list[Fix] = []
+        self.made: list[Fix] = []
         self.waiting: list[Fix] = []
         self.failed: list[tuple[Fix, str]] = []
 
     def run(self, fixes: Sequence[Fix]) -> Rewritten:
         self._choose(fixes)
-        try:
-            text = self._make(self.chosen)
-        except EditError:
-            text = self._make_one_by_one()
-        return Rewritten(text, tuple(self.chosen), tuple(self.waiting), tuple(self.failed))
+        self._make(self.chosen)
+        return Rewritten(self.text, tuple(self.made), tuple(self.waiting), tuple(self.failed))
 
     def _choose(self, fixes: Sequence[Fix]) -> None:
         taken: list[Region] = []
@@ -118,21 +117,20 @@ class _Session:
                 self.chosen.append(fix)
                 taken.extend(regions)
 
-    def _make(self, fixes: Sequence[Fix]) -> str:
-        edits = [edit for fix in fixes for edit in fix.edits]
-        return self.source.result(edits) if edits else self.source.text
-
-    def _make_one_by_one(self) -> str:
-        """Keep each fix that can be made beside those kept before it."""
-        text, kept = self.source.text, list[Fix]()
-        for fix in self.chosen:
-            try:
-                text = self._make([*kept, fix])
-                kept.append(fix)
-            except EditError as error:
-                self.failed.append((fix, str(error)))
-        self.chosen = kept
-        return text
+    def _make(self, fixes: Sequence[Fix]) -> None:
+        """Make fixes beside those made so far: all at once, or, where that fails, each half by itself."""
+        edits = [edit for fix in (*self.made, *fixes) for edit in fix.edits]
+        try:
+            self.text = self.source.result(edits) if edits else self.source.text
+        except EditError as error:
+            if len(fixes) == 1:
+                self.failed.append((fixes[0], str(error)))
+                return
+            middle = len(fixes) // 2
+            self._make(fixes[:middle])
+            self._make(fixes[middle:])
+        else:
+            self.made.extend(fixes)
 
 
 def _parse_ast(text: str) -> ast.Module:
