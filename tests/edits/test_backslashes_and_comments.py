@@ -167,6 +167,12 @@ CASES: dict[str, Case] = {
         lambda e: [e.replace("a", "# c\nif d:\n    # e\n    g")],
         "def f():\n    # c\n    if d:  # b\n        # e\n        g\n",
     ),
+    "insert after an import": ("import a\nb\n", lambda e: [e.after("import a", "new")], "import a\n\nnew\nb\n"),
+    "insert after an import in a function": (
+        "def f():\n    import a\n    b\n",
+        lambda e: [e.after("import a", "new")],
+        "def f():\n    import a\n    new\n    b\n",
+    ),
 }
 
 

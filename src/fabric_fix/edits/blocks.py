@@ -205,8 +205,6 @@ class Block:
         above = self.rows[at - 1]
         if not _wants_distance(above, new, self._is_docstring(at - 1)):
             return
-        if _is_import(above) and not _is_future(above):
-            return
         blanks = _head_blanks(self.rows[at].leading) if at < len(self.rows) else []
         if not blanks and (self.is_module or above.is_compound):
             blanks = [self.make.blank_line()] * (2 if self.is_module and above.is_compound else 1)
