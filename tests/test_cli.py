@@ -7,8 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+
+from fabric_fix.config import Settings
+from fabric_fix.run import Mode, Run
 
 FAULTY = (
     "from lightning.fabric import Fabric\n\nfabric = Fabric()\nmodel = Net()\nfabric.setup(model)\n"
@@ -204,12 +208,18 @@ def test_bad_input_is_named_and_the_rest_is_done(arguments: tuple[str, ...], wor
     assert (done.status, good.read_text()) == (2, FIXED)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
-def test_unreadable_file_is_named() -> None:
-    put("a.py", FAULTY).chmod(0)
-    done = Done("a.py")
-    assert "a.py: cannot be read: Permission denied" in done.err
-    assert done.status == 2
+def test_unreadable_file_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad, really_open = put("good.py", FAULTY), put("bad.py", FAULTY), cast("Any", open)
+
+    def refuse(path: object, *arguments: Any, **options: Any) -> Any:
+        if str(path) == str(bad.resolve()):
+            raise PermissionError(13, "Permission denied", path)
+        return really_open(path, *arguments, **options)
+
+    monkeypatch.setattr("builtins.open", refuse)
+    assert Run(Mode.FIX, Settings()).files(["bad.py", "good.py"]) == 2
+    assert capsys.readouterr().err.endswith("error: bad.py: cannot be read: Permission denied\n")
+    assert good.read_text() == FIXED
 
 
 @pytest.mark.parametrize(
