@@ -67,6 +67,10 @@ class BypassedFabric(Rule):
             problem = _backward_arguments(program, node, events, edits)
             if problem is not None:
                 return self.report(program, node, message, problem)
+        named = next((argument for argument in events[0].args if argument.name == "optimizer"), None)
+        if method == "setup_optimizer" and named is not None:  # Fabric takes optimizers by position only
+            edits.append(RemoveArgument(Span.of(node), Span.of(named.node)))
+            edits.append(AddArgument(Span.of(node), ast.unparse(named.node), index=0))
         trial = Trial(program, edits)
         hazards = trial.hazards()
         told = next((str(hazard) for hazard in hazards if hazard.kind in ("isinstance", "type")), None)

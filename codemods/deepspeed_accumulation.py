@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Backward
 from fabric_fix.analysis.fabric_calls import models_of_optimizer
-from fabric_fix.analysis.objects import raws
+from fabric_fix.analysis.objects import Const, raws
 from fabric_fix.analysis.program import Program
 from fabric_fix.finding import Finding
 from fabric_fix.rule import Rule
@@ -68,6 +68,8 @@ def _one_model(event: Backward, earlier: Backward) -> bool:
 
 def _same_turn(program: Program, event: Backward, earlier: Backward) -> bool:
     """Whether the earlier call is above this one in the source, so that they run one after the other."""
+    if any(isinstance(around, ast.ExceptHandler) for around in program.syntax.ancestors(event.node)):
+        return False  # it takes the place of one that failed
     return earlier.frame is not event.frame or earlier.node.lineno < event.node.lineno
 
 
@@ -81,12 +83,27 @@ def _step_is_chosen(program: Program, event: Backward) -> bool:
         around = program.syntax.ancestors(step)
         if loops and not loops & set(around) and program.syntax.function(step) is program.syntax.function(event.node):
             continue
+        if _every_turn(event, around):
+            return False
         branches = [a for a in around if isinstance(a, ast.If) and not _contains(a, event.node)]
         if loops <= set(around) and not branches:
             return False
         if any(word in ast.unparse(branch.test).lower() for branch in branches for word in _SKIPS):
             return False
     return True
+
+
+def _every_turn(event: Backward, around: list[ast.AST]) -> bool:
+    """Whether the step waits for `% n` turns where `n` is surely 1."""
+    for branch in around:
+        for node in ast.walk(branch.test) if isinstance(branch, ast.If) else ():
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+                number = node.right
+                value = event.places.get(ast.unparse(number), frozenset())
+                known_one = value and all(isinstance(obj, Const) and obj.value == 1 for obj in value)
+                if known_one or (isinstance(number, ast.Constant) and number.value == 1):
+                    return True
+    return False
 
 
 def _contains(outer: ast.AST, inner: ast.AST) -> bool:

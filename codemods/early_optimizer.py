@@ -36,6 +36,7 @@ from fabric_fix.rule import Rule
 from fabric_fix.scopes import only
 from fabric_fix.setups import (
     Place,
+    computing_problem,
     creation,
     families,
     makes_optimizer,
@@ -44,7 +45,7 @@ from fabric_fix.setups import (
     moving_problem,
     optimizer_arguments,
     place_of_setup,
-    readings,
+    parameters_problem,
     renamed,
     setups_of_model,
     strategy_names,
@@ -138,11 +139,15 @@ def _moving(program: Program, place: Place, optimizer: ast.expr) -> list[Edit] |
         return f"what line {made.lineno} makes is not surely an optimizer alone, so it cannot be moved"
     model = module_argument(place.setups[0])
     source = None if model is None else spelled(model)
-    if source is None or not any(True for _ in readings(made.value, source)):
-        return f"the optimizer on line {made.lineno} is not made from the parameters of `{source or 'the model'}` directly"
+    problem = parameters_problem(made, source)
+    if problem is not None or source is None:
+        return problem or "the model has no name"
     target = ast.unparse(place.target)
     start = place.block.index(made)
     passed = place.block[start + 1 : place.index + 1]
+    problem = computing_problem(made) if len(passed) > 1 else None
+    if problem is not None:
+        return f"the optimizer cannot be created later: {problem}"
     problem = moving_problem(made, passed, frozenset({source, target, f"{source}.parameters"}))
     if problem is not None:
         return f"the optimizer cannot be created later: {problem}"

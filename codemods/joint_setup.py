@@ -41,6 +41,7 @@ from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
 from fabric_fix.setups import (
     Place,
+    computing_problem,
     creation,
     families,
     is_meta,
@@ -48,6 +49,7 @@ from fabric_fix.setups import (
     module_argument,
     moving_problem,
     optimizer_arguments,
+    parameters_problem,
     place_of_setup,
     renamed,
     strategy_names,
@@ -94,8 +96,12 @@ def _separating(program: Program, place: Place) -> list[Edit] | str:
     optimizers = optimizer_arguments(place.setups)
     targets = list(place.target.elts) if isinstance(place.target, ast.Tuple) else []
     model = module_argument(place.setups[0])
-    if len(optimizers) != 1 or len(targets) != 2 or model is None or any(a.name == "scheduler" for a in place.setups[0].args):
-        return "the call sets up more than one model with one optimizer: take it apart by hand"
+    if any(a.name == "scheduler" for a in place.setups[0].args):
+        return "the call has a `scheduler=`: take it apart by hand"
+    if len(optimizers) != 1 or model is None:
+        return "the call has several optimizers: take it apart by hand"
+    if len(targets) != 2:
+        return "the result is not unpacked into model and optimizer: take the call apart by hand"
     source, target = ast.unparse(model), ast.unparse(targets[0])
     module_call = ", ".join([source, *(f"{k.arg}={ast.unparse(k.value)}" for k in place.call.keywords if k.arg != "module")])
     setup_module = f"{target} = {place.receiver}.setup_module({module_call})"
@@ -121,7 +127,11 @@ def _moving(program: Program, place: Place, made: ast.Assign, source: str, targe
     if not makes_optimizer(program, made):
         return f"what line {made.lineno} makes is not surely an optimizer alone, so it cannot be moved"
     start = place.block.index(made)
-    problem = moving_problem(made, place.block[start + 1 : place.index])
+    problem = parameters_problem(made, source)
+    if problem is not None:
+        return problem
+    passed = place.block[start + 1 : place.index]
+    problem = moving_problem(made, passed) or (computing_problem(made) if passed else None)
     if problem is not None:
         return f"the optimizer cannot be made below the set-up: {problem}"
     edits = renamed([made.value], source, target) if source != target else []

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import NoSync
-from fabric_fix.analysis.objects import Instance, Obj, Thing, raw
+from fabric_fix.analysis.objects import Inside, Instance, Obj, Thing, Wrapped, raw
 from fabric_fix.analysis.program import Program
 from fabric_fix.certainty import fabric_place
 from fabric_fix.edits.model import AddArgument, ReplaceExpression
@@ -38,7 +38,7 @@ class ModelNoSync(Rule):
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `no_sync()` of wrapped modules."""
         for node, events in program.no_syncs().items():
-            of_model = [event for event in events if event.via == "model"]
+            of_model = [event for event in events if event.via == "model" or _of_raw(node, event)]
             models = {raw(obj) for event in of_model for obj in event.args[0].value}
             if of_model and len(of_model) == len(events) and not any(_has_own(model) for model in models):
                 yield self._judge(program, node, of_model, models)
@@ -47,16 +47,26 @@ class ModelNoSync(Rule):
         message = "`no_sync()` is not there on a set-up model: use `fabric.no_backward_sync(model)`"
         fabric = fabric_place(events)
         assert isinstance(node.func, ast.Attribute)
+        receivers = {use.obj for use in program.uses() if use.node is node and use.kind == "method"}
+        if not all(isinstance(obj, (Wrapped, Inside)) for obj in receivers):
+            return self.report(program, node, message, "the model can also be one that Fabric did not set up")
+        model = node.func.value if events[0].via == "model" else getattr(node.func.value, "value", node.func.value)
         if fabric is None:
             return self.report(program, node, message, "Fabric has no name here: pass it to this function")
         if node.args or node.keywords:
             return self.report(program, node, message, "the call has arguments, which `no_sync()` of a module does not take")
         edits = [
             ReplaceExpression(Span.of(node.func), f"{fabric}.no_backward_sync"),
-            AddArgument(Span.of(node), ast.unparse(node.func.value), index=0),
+            AddArgument(Span.of(node), ast.unparse(model), index=0),
         ]
         hazards = [] if all(_surely_none(model) for model in models) else ["the class of the model is not known here"]
         return self.fixed(program, node, message, f"Call `{fabric}.no_backward_sync`", edits, hazards)
+
+
+def _of_raw(node: ast.Call, event: NoSync) -> bool:
+    """`model.module.no_sync()`: the raw module inside has none either (`_forward_module` has one under DDP)."""
+    inner = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    return event.via == "inside" and isinstance(inner, ast.Attribute) and inner.attr in ("module", "_original_module")
 
 
 def _has_own(model: Obj) -> bool:

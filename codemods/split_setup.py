@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Setup, Use
-from fabric_fix.analysis.objects import Obj, Wrapped, raw
+from fabric_fix.analysis.objects import Inside, Obj
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import (
@@ -67,8 +67,12 @@ from fabric_fix.trial import Trial
 MOST_DUPLICATED = 4
 """Statements between the two calls that are written into both branches; with more the fix is left to the user."""
 
-_TELLING = frozenset({"call", "save", "pass", "setattr", "load", "isinstance", "type", "sync", "backward", "clip", "strategy"})
-_ALLOWED_METHODS = known.HARMLESS_METHODS - {"state_dict"}
+_OF_THE_WRAPPER = ("device", "dtype")
+"""Attributes that the wrapper has and a raw module need not have (`_DeviceDtypeModuleMixin`)."""
+_ALLOWED_METHODS = (known.HARMLESS_METHODS | {"step", "zero_grad", "add_param_group", "named_parameters"}) - {
+    "state_dict",
+    "mark_forward_method",
+}
 
 
 @dataclass
@@ -393,14 +397,18 @@ def _indented(line: str) -> str:
 def _told(trial: Trial, pairs: list[Pair]) -> str | None:
     """What stands between the two calls and can tell the raw model, which it would get now, from the wrapped one."""
     for use in trial.now_raw():
-        line = getattr(use.node, "lineno", use.stmt.lineno)
-        if use.kind in _TELLING or (use.kind == "method" and _tells(use)):
+        if _tells(use):
+            line = getattr(use.node, "lineno", use.stmt.lineno)
             what = use.detail or {"call": "a forward", "load": "a checkpoint"}.get(use.kind, use.kind)
             return f"between the calls, on line {line}, `{what}` works on the wrapped object, and would get the raw one"
     return None
 
 
 def _tells(use: Use) -> bool:
-    if isinstance(raw(use.obj), Wrapped):
+    if isinstance(use.obj, Inside):
         return True
-    return use.detail not in _ALLOWED_METHODS and use.detail not in ("step", "zero_grad", "add_param_group", "named_parameters")
+    if use.kind == "attr":
+        return use.detail in _OF_THE_WRAPPER
+    if use.kind == "method":
+        return use.detail not in _ALLOWED_METHODS
+    return use.kind != "input"

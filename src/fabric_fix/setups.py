@@ -197,6 +197,28 @@ def moving_problem(moved: ast.stmt, passed: Sequence[ast.stmt], allowed: frozens
     return None
 
 
+def parameters_problem(made: ast.Assign, source: str | None) -> str | None:
+    """Why an optimizer is not made from the parameters of a model in a way that its wrapper can give as well."""
+    parts = [] if source is None else list(readings(made.value, source))
+    if not parts:
+        return f"the optimizer on line {made.lineno} is not made from the parameters of `{source or 'the model'}` directly"
+    owned = {id(node.value) for node in ast.walk(made.value) if isinstance(node, ast.Attribute)}
+    if any(id(part) not in owned for part in parts):
+        return f"line {made.lineno} does with `{source}` what its wrapper does not take (an index, a function)"
+    return None
+
+
+def computing_problem(made: ast.Assign) -> str | None:
+    """Why an optimizer's creation cannot move past other statements: its arguments are computed by calls."""
+    assert isinstance(made.value, ast.Call)
+    for node in ast.walk(made.value):
+        if isinstance(node, ast.Call) and node is not made.value:
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name not in ("parameters", "named_parameters", "list", "tuple", "dict", "filter", "chain", "float", "int"):
+                return f"an argument is computed by `{name or 'a call'}`, which would run later"
+    return None
+
+
 def renamed(nodes: Iterable[ast.AST], old: str, new: str) -> list[Edit]:
     """Edits that read another place wherever the nodes read one."""
     return [ReplaceExpression(Span.of(part), new) for node in nodes for part in readings(node, old)]

@@ -94,6 +94,8 @@ class Trial:
             return Hazard(line, f"`isinstance(…, {use.detail})` is false for the wrapped object", kind="isinstance")
         if use.kind == "type":
             return Hazard(line, "`type(…)` gives the wrapper's class", kind="type")
+        if use.kind in ("index", "iterate") and use.obj.kind == "module":
+            return Hazard(line, "the wrapped module cannot be indexed, counted or iterated", fatal=True)
         if use.kind == "save":
             return Hazard(line, f"`{use.detail}` would take the wrapper, not the raw object")
         if use.kind == "pass":
@@ -164,13 +166,14 @@ class Trial:
         return False
 
     def now_raw(self) -> list[Use]:
-        """Uses that saw a wrapped object before and see only a raw one after the fix."""
+        """Uses, as they were, that saw a wrapped object (or what is inside one) and see only a raw one after the fix."""
         before = _by_position(self.before.uses())
         found: list[Use] = []
         for position, uses in _by_position(self.after.uses()).items():
             olds = before.get(position, [])
-            if any(isinstance(u.obj, Wrapped) for u in olds) and not any(isinstance(u.obj, Wrapped) for u in uses):
-                found.extend(uses)
+            was_wrapped = any(isinstance(u.obj, (Wrapped, Inside)) for u in olds)
+            if was_wrapped and not any(isinstance(u.obj, (Wrapped, Inside)) for u in uses):
+                found.extend(olds)
         return sorted(found, key=lambda use: getattr(use.node, "lineno", 0))
 
 

@@ -16,6 +16,7 @@ from fabric_fix.analysis.objects import (
     Bound,
     Class,
     Collection,
+    Const,
     External,
     FabricObj,
     Function,
@@ -41,8 +42,10 @@ def call(it: Interpreter, node: ast.Call) -> Value:
         if parent is not None:
             return _call_parent(it, node, func.attr, args, parent)
         found: Value = EMPTY
+        mixed, it.mixed = it.mixed, len(receivers) > 1 and _is_mixed(receivers)
         for obj in receivers:
             found = found | call_method(it, node, obj, func.attr, args)
+        it.mixed = mixed
         if func.attr in it.spellings:
             found = it.promote(found, func.attr, node)
         return it.limit(found)
@@ -52,6 +55,14 @@ def call(it: Interpreter, node: ast.Call) -> Value:
     for obj in callees:
         found = found | apply(it, node, obj, args)
     return it.limit(found)
+
+
+def _is_mixed(receivers: Value) -> bool:
+    """Whether a call can be of a Fabric or of something else that is no Fabric."""
+    others = [obj for obj in receivers if not isinstance(obj, (FabricObj, StrategyView))]
+    others = [obj for obj in others if not (isinstance(obj, Const) and obj.value is None)]
+    others = [obj for obj in others if not (isinstance(obj, Thing) and "fabric" in obj.label.lower())]
+    return bool(others) and len(others) < len(receivers)
 
 
 def arguments(it: Interpreter, node: ast.Call) -> list[Argument]:

@@ -9,24 +9,28 @@ from fabric_fix.analysis.frames import Frame, State, all_arguments
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.objects import Class, FabricObj, Function, Instance, Obj, Value
 from fabric_fix.analysis.parameters import outside_value
+from fabric_fix.analysis.relevance import Relevance
 from fabric_fix.analysis.statements import run
 
 
-def walk(it: Interpreter) -> None:
+def walk(it: Interpreter, relevance: Relevance) -> None:
     """Interpret a whole module."""
     it.state.names[it.module] = {}
     run(it, it.tree.body)
+    rooted: set[ast.AST] = set()  # a class defined in a function that is called often is one class
     for cls in it.classes:
-        if cls not in it.instantiated:
+        if cls not in it.instantiated and cls.node not in rooted and relevance.of_class(cls.node):
+            rooted.add(cls.node)
             _walk_class(it, cls)
     index = 0
     while index < len(it.functions):  # walking one can define others
         function = it.functions[index]
         index += 1
-        if function.node not in it.reached and function.owner is None:
+        if function.node not in it.reached and function.owner is None and relevance.of(function.node):
             _alone(it, lambda function=function: _walk_function(it, function, None))  # type: ignore[misc]
     for cls in it.classes:
-        _walk_unreached_methods(it, cls)
+        if relevance.of_class(cls.node):
+            _walk_unreached_methods(it, cls, relevance)
 
 
 def _alone(it: Interpreter, visit) -> None:  # type: ignore[no-untyped-def]
@@ -97,7 +101,6 @@ def _walk_class(it: Interpreter, cls: Class) -> None:
     saved = it.state
     it.state = saved.copy()
     receiver = _self_of(it, cls)
-    before = set(it.reached)
     init = cls.method("__init__")
     if init is not None:
         _walk_function(it, init, receiver)
@@ -115,9 +118,6 @@ def _walk_class(it: Interpreter, cls: Class) -> None:
         for method in entries:
             it.state = _start_of(start, ends, method, receiver)
             _walk_function(it, method, receiver)
-    for method in methods:
-        if method.node not in it.reached or (method.node in before and method not in entries):
-            continue
     it.state = saved
 
 
@@ -154,10 +154,10 @@ def _start_of(start: State, ends: dict[Function, State], method: Function, recei
     return state
 
 
-def _walk_unreached_methods(it: Interpreter, cls: Class) -> None:
+def _walk_unreached_methods(it: Interpreter, cls: Class, relevance: Relevance) -> None:
     """Methods that no followed call reached, on an object that stands for any instance."""
     for method in list(cls.methods.values()):
-        if method.node in it.reached:
+        if method.node in it.reached or not relevance.of(method.node):
             continue
         plain = "staticmethod" in method.decorators or "classmethod" in method.decorators
         receiver = None if plain else it.remembered(("any", cls)) or _instance_of(it, cls)

@@ -32,6 +32,8 @@ class Call:
     places: dict[str, Value] = field(default_factory=dict)
     """The names (and attributes of names) that can be used at this point, with their values."""
     strategies: frozenset[str] = frozenset()
+    mixed: bool = False
+    """It can also be a method of something that is no Fabric: then nothing is said of it."""
 
     def argument(self, name: str, position: int) -> Argument | None:
         """The argument given by that keyword, or at that position."""
@@ -116,7 +118,6 @@ class Iteration:
     stmt: ast.stmt
     frame: Frame
     loader: Value = EMPTY
-    places: dict[str, Value] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -125,7 +126,7 @@ class Use:
 
     obj: Obj
     kind: str
-    """call, method, attr, setattr, isinstance, type, save, pass, input, iterate, step, setup, sync, backward, clip, load,
+    """call, method, attr, index, setattr, isinstance, type, save, pass, input, iterate, step, setup, sync, backward, clip, load,
     store, strategy, return."""
     node: ast.AST
     stmt: ast.stmt

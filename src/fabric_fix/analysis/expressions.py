@@ -121,6 +121,7 @@ def _subscript(it: Interpreter, node: ast.Subscript) -> Value:
     key = subscript_key(it, node.slice)
     found: Value = EMPTY
     for obj in value:
+        it.use(obj, "index", node)
         stored = it.field(obj, key) if key is not None else None
         if stored is not None:
             found = found | stored

@@ -65,9 +65,10 @@ def event(it: Interpreter, kind: type[Call], node: ast.Call, method: str, fabric
     if found is None:
         found = it.events[key] = kind(node, it.stmt, it.frame, method)
         found.args = args
-        found.places = it.places()
+        found.places = {} if kind is Setup else it.places()
     else:
-        _widen(found, args, it.places())
+        _widen(found, args, {} if kind is Setup else it.places())
+    found.mixed = found.mixed or it.mixed
     found.fabrics = found.fabrics | {fabric}
     found.strategies = found.strategies | strategies(it, fabric)
     return found

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from fabric_fix.analysis import annotations
 from fabric_fix.analysis.events import Argument, Backward, Call, Iteration, NoSync, Setup, Step, StrategyCall, Use
 from fabric_fix.analysis.frames import Frame, Scope, State
-from fabric_fix.analysis.names import known_spellings
 from fabric_fix.analysis.objects import (
     EMPTY,
     UNBOUND,
@@ -49,8 +48,11 @@ class GaveUpError(Exception):
 class Interpreter:
     """Walks one module and everything it calls, and keeps the events that rules ask about."""
 
-    def __init__(self, tree: ast.Module, strategies: frozenset[str], budget: int) -> None:
+    def __init__(
+        self, tree: ast.Module, spellings: frozenset[str], strategies: frozenset[str], budget: int
+    ) -> None:
         self.tree = tree
+        self.spellings = spellings
         self.strategies = strategies
         """Families that the user named: every Fabric can have them beside its own."""
         self.budget = budget
@@ -60,10 +62,11 @@ class Interpreter:
         self.stmt: ast.stmt = tree.body[0] if tree.body else ast.Pass()
         self.no_grad = 0
         self.meta = 0
+        self.mixed = False
+        """The method being called is of a Fabric or, as far as can be seen, of something else."""
         self.repeating = 0
         """Inside a comprehension: what is made here stands for several objects."""
         self.sync: list[Value] = []
-        self.spellings = known_spellings(tree)
         self.events: dict[tuple[str, ast.AST, Frame], Call] = {}
         self.iterations: dict[tuple[ast.AST, Frame], Iteration] = {}
         self.uses: dict[tuple[Obj, str, ast.AST, Frame], Use] = {}

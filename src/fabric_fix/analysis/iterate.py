@@ -60,7 +60,6 @@ def elements(it: Interpreter, value: Value, node: ast.expr) -> Value:
         if event is None:
             event = it.iterations[key] = Iteration(node, it.stmt, it.frame)
         event.loader = event.loader | loaders
-        event.places = it.places()
         for obj in loaders:
             it.use(obj, "iterate", node)
     return it.limit(found)

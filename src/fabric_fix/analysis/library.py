@@ -49,6 +49,9 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
     last = path.rpartition(".")[2]
     if known.SAVES.fullmatch(path):
         _saved(it, node, args, path)
+    elif path == "builtins.len":
+        for obj in args[0].value if args else ():
+            it.use(obj, "index", node, "len")
     elif path not in known.HARMLESS_BUILTINS:
         harmless = path.startswith(("torch.nn.functional.", "torch.optim.", "builtins.")) or known.is_scheduler_class(path)
         pass_arguments(it, node, args, follow=not harmless, detail=path)

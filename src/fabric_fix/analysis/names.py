@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 
+from fabric_fix.analysis.frames import push_children
 from fabric_fix.analysis.known import UNIQUE_METHODS
 
 
@@ -14,13 +16,38 @@ def last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def known_spellings(tree: ast.Module) -> frozenset[str]:
+_METHODS = "|".join(sorted(UNIQUE_METHODS))
+_CALLED = re.compile(rf"\b(\w+)\.(?:{_METHODS})\(")
+_DEFINED = re.compile(rf"\bdef\s+(?:{_METHODS})\b|^[ \t]*(?:from|import)\s+fabric2?\b", re.MULTILINE)
+_LONG_STRING = re.compile(r"(\"\"\"|''')[\s\S]*?\1")
+
+
+def known_spellings(tree: ast.Module, text: str) -> frozenset[str]:
     """Names such as `fabric` on which this file calls a method that only a Fabric has.
 
     None, when the file defines such methods itself or imports the SSH library `fabric`: then a name proves nothing.
+    The text answers for nearly every file; only where it could be misread (a quote or a `#` before the call, such a
+    definition) is the tree walked.
     """
+    if _DEFINED.search(text):
+        return _spellings_of(tree)
+    if _CALLED.search(text) is None:
+        return frozenset()
+    code = _LONG_STRING.sub("", text)
+    calls = [match for match in _CALLED.finditer(code) if "fabric" in match[1].lower()]
+    for match in calls:
+        before = code[code.rfind("\n", 0, match.start()) + 1 : match.start()]
+        if set(before) & set("#'\""):
+            return _spellings_of(tree)
+    return frozenset(match[1] for match in calls)
+
+
+def _spellings_of(tree: ast.Module) -> frozenset[str]:
     found: set[str] = set()
-    for node in ast.walk(tree):
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        push_children(node, stack)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in UNIQUE_METHODS:
             name = last_name(node.func.value)
             if "fabric" in name.lower():
@@ -28,7 +55,7 @@ def known_spellings(tree: ast.Module) -> frozenset[str]:
         elif isinstance(node, ast.ClassDef):
             if any(getattr(item, "name", "") in UNIQUE_METHODS for item in node.body) and not _fabric_base(node):
                 return frozenset()
-        elif _imports_ssh_fabric(node):
+        elif isinstance(node, (ast.Import, ast.ImportFrom)) and _imports_ssh_fabric(node):
             return frozenset()
     return frozenset(found)
 
@@ -37,11 +64,7 @@ def _fabric_base(node: ast.ClassDef) -> bool:
     return any(last_name(base) in ("Fabric", "LightningLite") for base in node.bases)
 
 
-def _imports_ssh_fabric(node: ast.AST) -> bool:
+def _imports_ssh_fabric(node: ast.Import | ast.ImportFrom) -> bool:
     if isinstance(node, ast.Import):
         return any(alias.name.partition(".")[0] in ("fabric", "fabric2") for alias in node.names)
-    return (
-        isinstance(node, ast.ImportFrom)
-        and node.level == 0
-        and (node.module or "").partition(".")[0] in ("fabric", "fabric2")
-    )
+    return node.level == 0 and (node.module or "").partition(".")[0] in ("fabric", "fabric2")

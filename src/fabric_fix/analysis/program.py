@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, TypeVar
 from fabric_fix.analysis import entry
 from fabric_fix.analysis.events import Backward, Call, Iteration, NoSync, Setup, Step, StrategyCall, Use
 from fabric_fix.analysis.interp import GaveUpError, Interpreter
+from fabric_fix.analysis.names import known_spellings
 from fabric_fix.analysis.objects import Obj, raw
+from fabric_fix.analysis.relevance import Relevance
 from fabric_fix.analysis.syntax import Syntax
 
 if TYPE_CHECKING:
     from fabric_fix.analysis.project import Project
     from fabric_fix.edits.model import Edit
 
-BUDGET = 400_000
+BUDGET = 200_000
 """Expressions and statements interpreted for one file before the analysis gives up on it."""
 
 C = TypeVar("C", bound=Call)
@@ -32,13 +34,14 @@ class Program:
         self.project = project
         self.tree = ast.parse(text)
         self.gave_up: str | None = None
-        self.interpreter = Interpreter(self.tree, strategies, BUDGET)
+        self.relevance = Relevance(self.tree, text)
+        self.interpreter = Interpreter(self.tree, known_spellings(self.tree, text), strategies, BUDGET)
         self._syntax: Syntax | None = None
         self._run()
 
     def _run(self) -> None:
         try:
-            entry.walk(self.interpreter)
+            entry.walk(self.interpreter, self.relevance)
         except GaveUpError:
             self.gave_up = f"needs more than {BUDGET} steps of analysis"
 
@@ -55,7 +58,7 @@ class Program:
         """The calls of one kind in source order, each with what was seen of it in every context."""
         found: dict[ast.Call, list[C]] = {}
         for event in self.interpreter.events.values():
-            if type(event) is kind:
+            if type(event) is kind and not event.mixed:
                 found.setdefault(event.node, []).append(event)
         return dict(sorted(found.items(), key=lambda entry: (entry[0].lineno, entry[0].col_offset)))
 
@@ -107,6 +110,7 @@ class Program:
         twin.tree = apply_to_tree(ast.parse(self.text), edits)
         twin.gave_up = None
         twin._syntax = None
-        twin.interpreter = Interpreter(twin.tree, self.strategies, BUDGET)
+        twin.relevance = self.relevance
+        twin.interpreter = Interpreter(twin.tree, self.interpreter.spellings, self.strategies, BUDGET)
         twin._run()
         return twin

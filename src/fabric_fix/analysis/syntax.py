@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from fabric_fix.analysis.frames import push_children
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -18,9 +20,10 @@ class Syntax:
         stack: list[ast.AST] = [tree]
         while stack:
             node = stack.pop()
-            for child in ast.iter_child_nodes(node):
+            start = len(stack)
+            push_children(node, stack)
+            for child in stack[start:]:
                 self.parents[child] = node
-                stack.append(child)
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """The innermost statement that a node stands in."""
