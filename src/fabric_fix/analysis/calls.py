@@ -9,7 +9,7 @@ from fabric_fix.analysis.derive import derived, gradients
 from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.expressions import collection, evaluate
 from fabric_fix.analysis.frames import Frame, State
-from fabric_fix.analysis.interp import MAX_DEPTH, Interpreter
+from fabric_fix.analysis.interp import MAX_ASIDE, MAX_DEPTH, Interpreter
 from fabric_fix.analysis.iterate import content
 from fabric_fix.analysis.objects import (
     EMPTY,
@@ -146,8 +146,8 @@ def held_modules(it: Interpreter, obj: Obj) -> Value:
     """The wrapped modules that the fields of a model hold."""
     inner = obj.inner if isinstance(obj, Wrapped) else obj
     found: set[Obj] = set()
-    for (owner, name), value in it.state.heap.items():
-        if owner is inner and not name.startswith("#"):
+    for name, value in it.state.table(inner).items():
+        if not name.startswith("#"):
             found.update(part for part in value if isinstance(part, Wrapped) and part.kind == "module")
     return frozenset(found)
 
@@ -212,7 +212,7 @@ def _super(it: Interpreter, func: ast.Attribute) -> Obj | None:
     parameters = [*function.node.args.posonlyargs, *function.node.args.args]
     if not parameters:
         return None
-    value = it.state.names.get(it.frame, {}).get(parameters[0].arg, EMPTY)
+    value = it.state.get(it.frame, parameters[0].arg) or EMPTY
     return next(iter(value)) if len(value) == 1 else None
 
 
@@ -276,13 +276,21 @@ def call_function(
     """Follow a call into a function of the program, with its arguments' values."""
     it.step()
     chain = it.frame.chain()
-    if len(chain) > MAX_DEPTH or any(frame.function is function for frame in chain):
+    if len(chain) > MAX_DEPTH or any(frame.function is function for frame in chain) or _aside(it, function, chain):
         if isinstance(node, ast.Call):
             pass_arguments(it, node, args, detail=function.name)
         return frozenset((derived(it, "call", node, function.name, argument_gradients(it, args)),))
     frame = it.frame_for(function, node)
     bound = library.bind(it, function, frame, args, receiver)
     return run_function(it, function, frame, bound, node)
+
+
+def _aside(it: Interpreter, function: Function, chain: list[Frame]) -> bool:
+    """Whether a call leads too deep into functions that have nothing to do with Fabric."""
+    if it.relevance is None or it.relevance.of(function.node):
+        return False
+    others = [frame for frame in chain if frame.function is not None and not it.relevance.of(frame.function.node)]
+    return len(others) >= MAX_ASIDE
 
 
 def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[str, Value], node: ast.AST) -> Value:
@@ -296,7 +304,7 @@ def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[
     it.no_grad += quiet
     it.frame = frame
     frame.returns = []
-    it.state.names[frame] = bound
+    it.state.replace(frame, bound)
     frame.entry = dict(bound)
     if isinstance(function.node, ast.Lambda):
         frame.returns.append((evaluate(it, function.node.body), it.state))
@@ -317,7 +325,7 @@ def _leave(it: Interpreter, frame: Frame, node: ast.AST) -> Value:
     if merged is not None:
         it.state = merged
     if not frame.scope.has_inner:
-        it.state.names.pop(frame, None)
+        it.state.replace(frame, None)
     if len(result) > 1 and any(isinstance(obj, Sequence) for obj in result):
         result = _join_sequences(it, result, node)
     return it.limit(result)

@@ -60,7 +60,7 @@ def _isinstance(it: Interpreter, test: ast.Call) -> bool | None:
 
 def strategies(it: Interpreter, fabric: FabricObj) -> frozenset[str]:
     """The families that a Fabric's strategy can be of at this point."""
-    refined = it.state.heap.get((fabric, "#strategies"))
+    refined = it.state.get(fabric, "#strategies")
     if refined is None:
         return fabric.strategies
     return frozenset(str(obj.value) for obj in refined if isinstance(obj, Const))

@@ -7,7 +7,7 @@ import ast
 from fabric_fix.analysis.calls import run_function
 from fabric_fix.analysis.frames import Frame, State, all_arguments
 from fabric_fix.analysis.interp import Interpreter
-from fabric_fix.analysis.objects import Class, FabricObj, Function, Instance, Obj, Value
+from fabric_fix.analysis.objects import EMPTY, Class, FabricObj, Function, Instance, Obj, Value
 from fabric_fix.analysis.parameters import outside_value
 from fabric_fix.analysis.relevance import Relevance
 from fabric_fix.analysis.statements import run
@@ -15,7 +15,8 @@ from fabric_fix.analysis.statements import run
 
 def walk(it: Interpreter, relevance: Relevance) -> None:
     """Interpret a whole module."""
-    it.state.names[it.module] = {}
+    it.relevance = relevance
+    it.state.replace(it.module, {})
     run(it, it.tree.body)
     rooted: set[ast.AST] = set()  # a class defined in a function that is called often is one class
     for cls in it.classes:
@@ -139,18 +140,18 @@ def _called_by_siblings(methods: list[Function]) -> set[str]:
 
 
 def _changed(start: State, end: State, receiver: Obj) -> bool:
-    return any(owner is receiver and start.heap.get((owner, name)) != value for (owner, name), value in end.heap.items())
+    return start.table(receiver) != end.table(receiver)
 
 
 def _start_of(start: State, ends: dict[Function, State], method: Function, receiver: Obj) -> State:
     state = start.copy()
     for other, end in ends.items():
-        for (owner, name), value in end.heap.items():
-            key = (owner, name)
-            if owner is None or (name.startswith("#") and other is method):
+        for owner, table in end.tables.items():
+            if owner is None or isinstance(owner, Frame) or state.table(owner) is table:
                 continue
-            old = state.heap.get(key)
-            state.heap[key] = value if old is None else old | value
+            for name, value in table.items():
+                if not (name.startswith("#") and other is method):
+                    state.put(owner, name, value | (state.get(owner, name) or EMPTY))
     return state
 
 
@@ -166,5 +167,5 @@ def _walk_unreached_methods(it: Interpreter, cls: Class, relevance: Relevance) -
 
 def _instance_of(it: Interpreter, cls: Class) -> Obj:
     """The one known instance of a class, so that its fields are known; else one that stands for any."""
-    known = {obj for (obj, _name) in it.state.heap if isinstance(obj, (Instance, FabricObj)) and obj.cls is cls}
+    known = {obj for obj in it.state.tables if isinstance(obj, (Instance, FabricObj)) and obj.cls is cls}
     return next(iter(known)) if len(known) == 1 else _self_of(it, cls)

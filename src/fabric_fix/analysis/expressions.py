@@ -217,7 +217,7 @@ def _comprehension(it: Interpreter, node: ast.ListComp | ast.SetComp | ast.Gener
     from fabric_fix.analysis.assign import assign
 
     names = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
-    local = it.state.names.setdefault(it.frame, {})
+    local = it.state.table(it.frame)
     shadowed = {name: local[name] for name in names if name in local}
     single = _is_single(it, node.generators[0].iter)
     for generator in node.generators:
@@ -231,10 +231,11 @@ def _comprehension(it: Interpreter, node: ast.ListComp | ast.SetComp | ast.Gener
     else:
         got = evaluate(it, node.elt)
     it.repeating -= 0 if single else 1
-    local = it.state.names.setdefault(it.frame, {})
     for name in names:
-        local.pop(name, None)
-    local.update(shadowed)
+        if name in shadowed:
+            it.state.put(it.frame, name, shadowed[name])
+        else:
+            it.state.drop(it.frame, name)
     made = collection(it, node)
     it.set_field(made, "*", got)
     return frozenset((made,))

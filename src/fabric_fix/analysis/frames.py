@@ -6,9 +6,6 @@ import ast
 
 from fabric_fix.analysis.objects import UNBOUND, Function, Obj, Value
 
-Key = tuple[Obj | None, str]
-
-
 class Scope:
     """Which names a function (or module) binds itself, and which it declares global or nonlocal."""
 
@@ -119,55 +116,93 @@ class Frame:
         return found
 
 
-class State:
-    """What is known at one program point: the variables of live frames, and the fields of objects with facts (`#...`)."""
+Owner = Obj | Frame | None
+Table = dict[str, Value]
 
-    __slots__ = ("heap", "names")
+_NONE: Table = {}
+_UNBOUND: Value = frozenset({UNBOUND})
+
+
+class State:
+    """What is known at one program point.
+
+    A table for each live frame (its variables), for each object (its fields, and facts that begin with `#`), and for
+    None (facts of the whole program). States share tables until one of them writes, so a branch costs no copy of what
+    it leaves alone.
+    """
+
+    __slots__ = ("_owned", "tables")
 
     def __init__(self) -> None:
-        self.names: dict[Frame, dict[str, Value]] = {}
-        self.heap: dict[Key, Value] = {}
+        self.tables: dict[Owner, Table] = {}
+        self._owned: set[Owner] = set()
+
+    def get(self, owner: Owner, name: str) -> Value | None:
+        """The value of a variable, field or fact."""
+        table = self.tables.get(owner)
+        return None if table is None else table.get(name)
+
+    def table(self, owner: Owner) -> Table:
+        """Everything known of one owner; not to be written to."""
+        return self.tables.get(owner, _NONE)
+
+    def put(self, owner: Owner, name: str, value: Value) -> None:
+        """Set a variable, field or fact."""
+        self._own(owner)[name] = value
+
+    def drop(self, owner: Owner, name: str) -> None:
+        """Forget a variable or field."""
+        if name in self.tables.get(owner, _NONE):
+            del self._own(owner)[name]
+
+    def replace(self, owner: Owner, table: Table | None) -> None:
+        """Give an owner a table of its own, or forget it for None."""
+        if table is None:
+            self.tables.pop(owner, None)
+        else:
+            self.tables[owner] = table
+            self._owned.add(owner)
+
+    def _own(self, owner: Owner) -> Table:
+        table = self.tables.get(owner)
+        if table is None:
+            table = self.tables[owner] = {}
+            self._owned.add(owner)
+        elif owner not in self._owned:
+            table = self.tables[owner] = table.copy()
+            self._owned.add(owner)
+        return table
 
     def copy(self) -> State:
-        """A state of its own with the same content."""
+        """Another state with the same content; from now on both share their tables."""
         twin = State()
-        twin.names = {frame: names.copy() for frame, names in self.names.items()}
-        twin.heap = self.heap.copy()
+        twin.tables = self.tables.copy()
+        self._owned = set()
         return twin
 
     def join(self, other: State) -> State:
-        """What holds when either can be the case; a name that only one knows may be unbound."""
-        for frame, names in other.names.items():
-            mine = self.names.get(frame)
+        """What holds when either can be the case; a variable that only one knows may be unbound."""
+        for owner, theirs in other.tables.items():
+            mine = self.tables.get(owner)
             if mine is None:
-                self.names[frame] = names.copy()
-            elif mine is not names:
-                _join_names(mine, names)
-        heap = self.heap
-        for key, value in other.heap.items():
-            old = heap.get(key)
-            if old is None:
-                heap[key] = value
-            elif old is not value and old != value:
-                heap[key] = old | value
+                self.tables[owner] = theirs.copy()
+                self._owned.add(owner)
+            elif mine is not theirs and mine != theirs:
+                _join_tables(self._own(owner), theirs, isinstance(owner, Frame))
         return self
 
     def same(self, other: State) -> bool:
         """Whether both say the same."""
-        return self.heap == other.heap and self.names == other.names
+        return self.tables == other.tables
 
 
-_UNBOUND: Value = frozenset({UNBOUND})
-
-
-def _join_names(mine: dict[str, Value], other: dict[str, Value]) -> None:
-    for name, value in other.items():
+def _join_tables(mine: Table, theirs: Table, variables: bool) -> None:
+    for name, value in theirs.items():
         old = mine.get(name)
         if old is None:
-            mine[name] = value | _UNBOUND
+            mine[name] = value | _UNBOUND if variables else value
         elif old is not value and old != value:
             mine[name] = old | value
-    if len(mine) > len(other):
-        for name in mine:
-            if name not in other:
-                mine[name] = mine[name] | _UNBOUND
+    if variables and mine.keys() - theirs.keys():
+        for name in mine.keys() - theirs.keys():
+            mine[name] = mine[name] | _UNBOUND

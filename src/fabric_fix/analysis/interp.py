@@ -33,11 +33,15 @@ from fabric_fix.analysis.objects import (
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from fabric_fix.analysis.relevance import Relevance
+
 MAX_DEPTH = 14
 """Calls followed inside one another; deeper ones are unknown."""
+MAX_ASIDE = 4
+"""Calls followed inside one another in functions whose source never leads to Fabric."""
 MAX_VALUES = 12
 """Objects kept apart in one value; more become `UNKNOWN` beside the Fabrics and wrapped objects among them."""
-MAX_LOOPS = 4
+MAX_LOOPS = 3
 """Looks at a loop's body before its state is taken as settled."""
 
 
@@ -62,6 +66,7 @@ class Interpreter:
         self.stmt: ast.stmt = tree.body[0] if tree.body else ast.Pass()
         self.no_grad = 0
         self.meta = 0
+        self.relevance: Relevance | None = None
         self.mixed = False
         """The method being called is of a Fabric or, as far as can be seen, of something else."""
         self.repeating = 0
@@ -175,22 +180,21 @@ class Interpreter:
 
     def field(self, obj: Obj, name: str) -> Value | None:
         """What is stored in a field of an object, or None."""
-        return self.state.heap.get((obj, name))
+        return self.state.get(obj, name)
 
     def set_field(self, obj: Obj, name: str, value: Value, weak: bool = False) -> None:
         """Store into a field; `weak` when the object stands for several."""
-        key = (obj, name)
         if weak:
-            value = self.limit(self.state.heap.get(key, EMPTY) | value)
-        self.state.heap[key] = value
+            value = self.limit((self.state.get(obj, name) or EMPTY) | value)
+        self.state.put(obj, name, value)
 
     def fact(self, obj: Obj | None, name: str) -> Value:
         """A fact of the state (`#models` of a Fabric, …)."""
-        return self.state.heap.get((obj, name), EMPTY)
+        return self.state.get(obj, name) or EMPTY
 
     def set_fact(self, obj: Obj | None, name: str, value: Value) -> None:
         """Set a fact of the state."""
-        self.state.heap[(obj, name)] = value
+        self.state.put(obj, name, value)
 
     # --- names ------------------------------------------------------------------------------------------------------
 
@@ -212,14 +216,14 @@ class Interpreter:
             if name in frame.scope.locals:
                 return frame
             frame = frame.closure
-        return self.module if name in self.state.names.get(self.module, {}) else None
+        return self.module if self.state.get(self.module, name) is not None else None
 
     def load(self, name: str, node: ast.AST) -> Value:
         """What a name stands for here."""
         home = self.home(name)
         if home is None:
             return self._builtin(name)
-        value = self.state.names.get(home, {}).get(name)
+        value = self.state.get(home, name)
         if value is None:
             return frozenset((self.part(_Slot.of(self, home), "name", name, node),))
         if UNBOUND in value:
@@ -245,14 +249,14 @@ class Interpreter:
         home = self.frame
         if name in self.frame.scope.outer:
             home = self.home(name) or self.frame
-        self.state.names.setdefault(home, {})[name] = self.limit(value)
+        self.state.put(home, name, self.limit(value))
 
     def places(self) -> dict[str, Value]:
         """The names that can be used here, and one level of their attributes, with their values."""
         found: dict[str, Value] = {}
         frame: Frame | None = self.frame
         while frame is not None:
-            for name, value in self.state.names.get(frame, {}).items():
+            for name, value in self.state.table(frame).items():
                 if name not in found:
                     found[name] = value
             frame = frame.closure
@@ -260,9 +264,10 @@ class Interpreter:
         for name, value in found.items():  # the names of the innermost scope come first
             if len(value) == 1:
                 owners.setdefault(next(iter(value)), name)
-        for (obj, field), value in self.state.heap.items():
-            if obj in owners and not field.startswith(("#", "*", "'")):
-                found[f"{owners[obj]}.{field}"] = value
+        for obj, owner in owners.items():
+            for field, value in self.state.table(obj).items():
+                if not field.startswith(("#", "*", "'")):
+                    found[f"{owner}.{field}"] = value
         return found
 
     # --- events -----------------------------------------------------------------------------------------------------
@@ -273,7 +278,7 @@ class Interpreter:
         found = self.uses.get(key)
         if found is None:
             found = self.uses[key] = Use(obj, kind, node, self.stmt, self.frame, detail)
-        after = self.state.heap.get((obj, "#setup"))
+        after = self.state.get(obj, "#setup")
         if after:
             found.after = found.after | after
         found.grad = found.grad or not self.no_grad

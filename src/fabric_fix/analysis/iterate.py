@@ -33,8 +33,8 @@ def _item(it: Interpreter, obj: Obj, index: int | None, node: ast.AST) -> Value:
 
 def _any_of(it: Interpreter, obj: Obj) -> Value:
     found: Value = EMPTY
-    for (owner, name), value in it.state.heap.items():
-        if owner is obj and not name.startswith("#"):
+    for name, value in it.state.table(obj).items():
+        if not name.startswith("#"):
             found = found | value
     return it.limit(found)
 

@@ -139,9 +139,8 @@ def _grow(it: Interpreter, obj: Obj, name: str, args: list[Argument]) -> None:
             spread = content(it, part) if name in ("extend", "update") else frozenset((part,))
             added = added | spread
             if isinstance(obj, Collection) and isinstance(part, Collection) and name == "update":
-                for (owner, key), value in list(it.state.heap.items()):
-                    if owner is part:
-                        it.set_field(obj, key, value)
+                for key, value in list(it.state.table(part).items()):
+                    it.set_field(obj, key, value)
     if isinstance(obj, Sequence):
         if added not in obj.items:
             obj.items.append(added)

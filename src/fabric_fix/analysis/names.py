@@ -16,9 +16,8 @@ def last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
-_METHODS = "|".join(sorted(UNIQUE_METHODS))
-_CALLED = re.compile(rf"\b(\w+)\.(?:{_METHODS})\(")
-_DEFINED = re.compile(rf"\bdef\s+(?:{_METHODS})\b|^[ \t]*(?:from|import)\s+fabric2?\b", re.MULTILINE)
+_CALLED = re.compile(rf"\.(?:{'|'.join(sorted(UNIQUE_METHODS))})\(")
+_NAME_BEFORE = re.compile(r"\w+\Z")
 _LONG_STRING = re.compile(r"(\"\"\"|''')[\s\S]*?\1")
 
 
@@ -29,17 +28,21 @@ def known_spellings(tree: ast.Module, text: str) -> frozenset[str]:
     The text answers for nearly every file; only where it could be misread (a quote or a `#` before the call, such a
     definition) is the tree walked.
     """
-    if _DEFINED.search(text):
+    if any(f"def {method}" in text for method in UNIQUE_METHODS) or "import fabric" in text or "from fabric" in text:
         return _spellings_of(tree)
     if _CALLED.search(text) is None:
         return frozenset()
-    code = _LONG_STRING.sub("", text)
-    calls = [match for match in _CALLED.finditer(code) if "fabric" in match[1].lower()]
-    for match in calls:
-        before = code[code.rfind("\n", 0, match.start()) + 1 : match.start()]
-        if set(before) & set("#'\""):
+    code = _LONG_STRING.sub("", text) if '"""' in text or "'''" in text else text
+    found: set[str] = set()
+    for match in _CALLED.finditer(code):
+        line = code[code.rfind("\n", 0, match.start()) + 1 : match.start()]
+        name = _NAME_BEFORE.search(line)
+        if name is None or "fabric" not in name[0].lower():
+            continue
+        if set(line) & set("#'\""):
             return _spellings_of(tree)
-    return frozenset(match[1] for match in calls)
+        found.add(name[0])
+    return frozenset(found)
 
 
 def _spellings_of(tree: ast.Module) -> frozenset[str]:

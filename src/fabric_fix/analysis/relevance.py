@@ -24,8 +24,9 @@ class Relevance:
         self._words: dict[ast.AST, frozenset[str]] = {}
         self._names: set[str] = set(_WORDS)
         units = [stmt for stmt in tree.body if isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
-        self._everything = not self._lines or self._module_speaks(tree, units)
+        self._everything = not self._lines
         if not self._everything:
+            self._names |= self._shared(tree, units)
             self._spread(units)
 
     def of(self, node: ast.AST) -> bool:
@@ -36,12 +37,16 @@ class Relevance:
         """Whether a class is worth a look."""
         return self.of(node)
 
-    def _module_speaks(self, tree: ast.Module, units: list[ast.stmt]) -> bool:
-        """Whether code at module level uses Fabric: its names can then be used by every function."""
+    def _shared(self, tree: ast.Module, units: list[ast.stmt]) -> set[str]:
+        """Names that code at module level gives to what it uses Fabric for: every function can use them."""
         inside = set(units)
         plain = (ast.Import, ast.ImportFrom)
         rest = [stmt for stmt in tree.body if stmt not in inside and not isinstance(stmt, plain)]
-        return any(self._words_of(stmt) & _WORDS for stmt in rest)
+        spoken = [self._words_of(stmt) for stmt in rest if self._words_of(stmt) & _WORDS]
+        stored: set[str] = set()
+        for stmt in rest if spoken else []:
+            stored |= {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        return stored & frozenset().union(*spoken)
 
     def _spread(self, units: list[ast.stmt]) -> None:
         """Names of functions and methods that lead to Fabric make their callers relevant."""

@@ -75,7 +75,7 @@ def _assert(it: Interpreter, stmt: ast.Assert) -> bool:
 def _delete(it: Interpreter, stmt: ast.Delete) -> bool:
     for target in stmt.targets:
         if isinstance(target, ast.Name):
-            it.state.names.get(it.frame, {}).pop(target.id, None)
+            it.state.drop(it.frame, target.id)
     return True
 
 
