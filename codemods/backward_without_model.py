@@ -28,7 +28,7 @@ import ast
 from collections.abc import Iterator
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.events import Backward
+from fabric_fix.analysis.events import Backward, Call
 from fabric_fix.analysis.fabric_calls import models_of_optimizer
 from fabric_fix.analysis.objects import Obj, Value, Wrapped, raws
 from fabric_fix.analysis.program import Program
@@ -55,13 +55,13 @@ class BackwardWithoutModel(Rule):
         message = "several models are set up on this Fabric: DeepSpeed needs `backward(loss, model=…)`"
         if any(event.starred for event in events):
             return self.report(program, node, message, "`**` in the call can hold `model=` already")
-        wanted: dict[Backward, Wrapped] = {}
+        wanted: dict[Call, Wrapped] = {}
         for event in events:
             found = _target(event)
             if isinstance(found, str):
                 return self.report(program, node, message, found)
             wanted[event] = found
-        name = wrapped_name(events, dict(wanted))
+        name = wrapped_name(events, wanted)
         if name is None:
             return self.report(program, node, message, "the wrapped model has no name here: pass it to this function")
         if any(len(_candidates(event)) > 1 for event in events):
@@ -128,7 +128,7 @@ def _options(event: Backward) -> Value:
 
 
 def _matched(event: Backward, options: dict[Backward, Value]) -> Obj | None:
-    """The model of a backward in the one way to give each backward of a group a model of its own; None if not one way."""
+    """The model of a backward in the only way to give each backward of a group a model; None if there are several."""
     members = list(options)
     if len(members) > 6:
         return None

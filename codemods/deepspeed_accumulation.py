@@ -1,13 +1,13 @@
 """Report gradients that are accumulated by hand under DeepSpeed.
 
 What is wrong
-    Under DeepSpeed several `fabric.backward(...)` calls before one `optimizer.step()` keep only the last one's gradients:
-    the program trains on a part of its batch and says nothing (seen with DeepSpeed 0.19.8). `no_backward_sync` does
-    nothing there.
+    Under DeepSpeed several `fabric.backward(...)` calls before one `optimizer.step()` keep only the last one's
+    gradients: the program trains on a part of its batch and says nothing (seen with DeepSpeed 0.19.8).
+    `no_backward_sync` does nothing there.
 
 Fix
     None: no rewrite of the calls helps. Let the engine count micro batches with `gradient_accumulation_steps` in the
-    strategy's `config`, and call `optimizer.step()` after every backward; or add the losses up and call `backward` once.
+    strategy's `config`, and call `optimizer.step()` after every backward; or add up the losses for one `backward`.
 
 Fires only when DeepSpeed can be in use and the source shows the accumulation: two backward calls of one model in a row,
 or a `step()` that only some turns of the loop reach. A step that is skipped for a loss that is not finite is no
@@ -40,7 +40,9 @@ class DeepspeedAccumulation(Rule):
         """Find backward calls that run again before their optimizer steps."""
         for node, events in program.backwards().items():
             if any(_accumulates(program, event) for event in events):
-                message = "under DeepSpeed only the last `backward` before `step()` counts: gradients are not accumulated"
+                message = (
+                    "under DeepSpeed only the last `backward` before `step()` counts: gradients are not accumulated"
+                )
                 reason = (
                     "set `gradient_accumulation_steps` in the DeepSpeed config and step after every backward, "
                     "or add the losses up before one `backward`"

@@ -111,5 +111,7 @@ def _unused(trial: Trial, node: ast.Call, targets: list[str]) -> str | None:
         line = getattr(left[0].node, "lineno", left[0].stmt.lineno)
         return f"the raw object goes on being used on line {line}: pass on what the set-up returns, or use it there"
     if not trial.used_wrapped(node):
-        return f"nothing here uses {listed(targets)} afterwards: return what the set-up gives to where the object is used"
+        return (
+            f"nothing here uses {listed(targets)} afterwards: return what the set-up gives to where the object is used"
+        )
     return None

@@ -44,8 +44,8 @@ from fabric_fix.setups import (
     module_argument,
     moving_problem,
     optimizer_arguments,
-    place_of_setup,
     parameters_problem,
+    place_of_setup,
     renamed,
     setups_of_model,
     strategy_names,
@@ -61,7 +61,7 @@ class EarlyOptimizer(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find optimizers of sharded models that were created on the raw model."""
-        for node, setups in program.setups().items():
+        for _node, setups in program.setups().items():
             found = families(setups)
             wanted = found & known.MODEL_FIRST
             if setups[0].method != "setup_optimizers" or not wanted or known.joint_only(found):
@@ -91,7 +91,9 @@ class EarlyOptimizer(Rule):
         failure = trial.failure()
         if failure is not None:
             return self.report(program, node, message, failure)
-        return self.fixed(program, node, message, "Create the optimizer below the set-up of its model", edits, trial.hazards())
+        return self.fixed(
+            program, node, message, "Create the optimizer below the set-up of its model", edits, trial.hazards()
+        )
 
 
 def _early(program: Program, setups: list[Setup], position: int) -> Obj | None:
@@ -110,7 +112,11 @@ def _early(program: Program, setups: list[Setup], position: int) -> Obj | None:
 
 def _raw_when_created(program: Program, setups: list[Setup], position: int, model: Obj) -> bool:
     """Whether the raw model's parameters were taken before any set-up of it (and not through the raw name after it)."""
-    taken = [use for use in program.uses() if use.obj is model and use.kind == "method" and use.detail in ("parameters", "named_parameters")]
+    taken = [
+        use
+        for use in program.uses()
+        if use.obj is model and use.kind == "method" and use.detail in ("parameters", "named_parameters")
+    ]
     node = _creation_call(setups, position)
     inside = [use for use in taken if node is not None and _contains(node, use.node)]
     return not any(use.after for use in (inside or taken))

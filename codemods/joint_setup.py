@@ -103,7 +103,9 @@ def _separating(program: Program, place: Place) -> list[Edit] | str:
     if len(targets) != 2:
         return "the result is not unpacked into model and optimizer: take the call apart by hand"
     source, target = ast.unparse(model), ast.unparse(targets[0])
-    module_call = ", ".join([source, *(f"{k.arg}={ast.unparse(k.value)}" for k in place.call.keywords if k.arg != "module")])
+    module_call = ", ".join(
+        [source, *(f"{k.arg}={ast.unparse(k.value)}" for k in place.call.keywords if k.arg != "module")]
+    )
     setup_module = f"{target} = {place.receiver}.setup_module({module_call})"
     edits: list[Edit] = []
     anchor: ast.stmt = place.statement

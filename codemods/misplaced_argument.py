@@ -74,7 +74,9 @@ def _all(argument: Argument, question: object) -> bool:
     return bool(argument.value) and all(question(obj) for obj in argument.value)
 
 
-def _separating(program: Program, place: Place, schedulers: list[Argument], loaders: list[Argument]) -> list[Edit] | str:
+def _separating(
+    program: Program, place: Place, schedulers: list[Argument], loaders: list[Argument]
+) -> list[Edit] | str:
     """The edits that take the misplaced arguments out; or why they cannot be."""
     args = [argument for argument in place.setups[0].args if argument.name is None]
     targets = list(place.target.elts) if isinstance(place.target, (ast.Tuple, ast.List)) else []

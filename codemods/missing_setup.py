@@ -45,7 +45,21 @@ from fabric_fix.setups import strategy_names
 from fabric_fix.trial import Trial
 
 _TELLING = frozenset(
-    {"call", "sync", "backward", "pass", "step", "save", "isinstance", "type", "clip", "load", "store", "strategy", "return"}
+    {
+        "call",
+        "sync",
+        "backward",
+        "pass",
+        "step",
+        "save",
+        "isinstance",
+        "type",
+        "clip",
+        "load",
+        "store",
+        "strategy",
+        "return",
+    }
 )
 
 
@@ -77,7 +91,7 @@ class MissingSetup(Rule):
         seen: set[Obj] = set()
         events: list[tuple[Call, list[Obj]]] = []
         for group in (program.backwards(), program.no_syncs()):
-            for node, calls in group.items():
+            for _node, calls in group.items():
                 models = [_never_set_up(program, call) for call in calls]
                 if models and all(models):  # in every context
                     events.append((calls[0], list(dict.fromkeys(m for found in models for m in found))))
@@ -94,7 +108,9 @@ class MissingSetup(Rule):
 
     def _judge(self, program: Program, call: Call, model: Obj) -> Finding:
         node = call.node
-        message = f"the model behind this `{call.method}` is never set up: Fabric's strategy and precision do not reach it"
+        message = (
+            f"the model behind this `{call.method}` is never set up: Fabric's strategy and precision do not reach it"
+        )
         optimizers = _optimizers_of(program, model)
         problem = _problem(program, call, model, optimizers)
         if problem is not None:
@@ -130,7 +146,9 @@ def _of_loss(program: Program, call: Backward) -> list[Obj]:
         return []
     candidates = [obj for obj in call.deps if not isinstance(obj, Wrapped) and not _is_set_up(program, obj)]
     candidates = sorted(filter(has_parameters, candidates), key=_line)
-    trained = [obj for obj in candidates if _optimizers_of(program, obj) and (surely_raw(obj) or _maybe_raw(program, obj))]
+    trained = [
+        obj for obj in candidates if _optimizers_of(program, obj) and (surely_raw(obj) or _maybe_raw(program, obj))
+    ]
     if trained:
         return trained
     lonely = [obj for obj in candidates if surely_raw(obj)]
@@ -155,7 +173,9 @@ def _is_set_up(program: Program, obj: Obj) -> bool:
     if any(inner in _owners(wrapped.inner) for wrapped in program.interpreter.wrapped()):
         return True
     past = [use for use in program.uses() if use.kind == "strategy" and raw(use.obj) is inner]
-    return any(isinstance(use.node, ast.Call) and getattr(use.node.func, "attr", "").startswith("setup") for use in past)
+    return any(
+        isinstance(use.node, ast.Call) and getattr(use.node.func, "attr", "").startswith("setup") for use in past
+    )
 
 
 def _owners(obj: Obj) -> list[Obj]:
@@ -185,7 +205,9 @@ def _problem(program: Program, call: Call, model: Obj, optimizers: list[Obj]) ->
         return "a part of it is set up alone, which would wrap the same parameters twice: set up the whole only"
     separate = call.strategies & known.SEPARATE_ONLY
     if separate:
-        return f"{strategy_names(separate)} wants `setup_module`, then the optimizer's creation, then `setup_optimizers`"
+        return (
+            f"{strategy_names(separate)} wants `setup_module`, then the optimizer's creation, then `setup_optimizers`"
+        )
     if any(known.is_deepspeed(f) for f in call.strategies):
         if not optimizers:
             return "DeepSpeed sets a model up with its optimizer, and none is seen"
@@ -256,7 +278,7 @@ def _plan(
     statements = [made, *(s for o in optimizers for (f, p), s in bindings[o].items() if f is frame and p in chosen)]
     statements += _conditions(program, frame, call, fabric)
     indices = [program.syntax.in_block(statement, block) for statement in statements]
-    known_indices = [index for index in indices[: 1 + len(optimizers)]]
+    known_indices = list(indices[: 1 + len(optimizers)])
     if any(index is None for index in known_indices) or _unbound(call, frame, (name, *chosen)):
         return None
     last = max(index for index in indices if index is not None)
@@ -272,7 +294,12 @@ def _plan(
 
 def _conditions(program: Program, frame: Frame, call: Call, fabric: str) -> list[ast.stmt]:
     """What must have run before: the Fabric's own making, and its launch."""
-    found = [s for f in call.fabrics for (other, p), s in program.interpreter.bindings.get(f, {}).items() if other is frame and p == fabric]
+    found = [
+        s
+        for f in call.fabrics
+        for (other, p), s in program.interpreter.bindings.get(f, {}).items()
+        if other is frame and p == fabric
+    ]
     for event in program.interpreter.events.values():
         if type(event) is Call and event.method == "launch" and event.fabrics & call.fabrics:
             statement = _statement_in(event.frame, event.stmt, frame)
@@ -318,7 +345,7 @@ def _tells(use: Use) -> bool:
 def _last_scheduler(
     program: Program, frame: Frame, block: list[ast.stmt], optimizers: set[Obj], last: int, first: int | None
 ) -> int:
-    """The last statement that makes a scheduler on the raw optimizer: DeepSpeed's wrapped one would be refused there."""
+    """The last statement that makes a scheduler on the raw optimizer: DeepSpeed's wrapped one is refused there."""
     for use in program.uses():
         if use.obj in optimizers and use.kind == "input" and known.is_scheduler_class(use.detail):
             statement = _statement_in(use.frame, use.stmt, frame)

@@ -24,7 +24,7 @@ from fabric_fix.analysis.events import NoSync
 from fabric_fix.analysis.objects import Inside, Instance, Obj, Thing, Wrapped, raw
 from fabric_fix.analysis.program import Program
 from fabric_fix.certainty import fabric_place
-from fabric_fix.edits.model import AddArgument, ReplaceExpression
+from fabric_fix.edits.model import AddArgument, Edit, ReplaceExpression
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
 
@@ -54,8 +54,10 @@ class ModelNoSync(Rule):
         if fabric is None:
             return self.report(program, node, message, "Fabric has no name here: pass it to this function")
         if node.args or node.keywords:
-            return self.report(program, node, message, "the call has arguments, which `no_sync()` of a module does not take")
-        edits = [
+            return self.report(
+                program, node, message, "the call has arguments, which `no_sync()` of a module does not take"
+            )
+        edits: list[Edit] = [
             ReplaceExpression(Span.of(node.func), f"{fabric}.no_backward_sync"),
             AddArgument(Span.of(node), ast.unparse(model), index=0),
         ]

@@ -1,8 +1,8 @@
 """Report a model that is set up without an optimizer under DeepSpeed's ZeRO.
 
 What is wrong
-    Under ZeRO stage 1 and 2 (2 is the default of `strategy="deepspeed"`) the engine shards the state of an optimizer, so
-    `fabric.setup(model)` and `setup_module(model)` without one die with "zero stage 2 requires an optimizer". Seen
+    Under ZeRO stage 1 and 2 (2 is the default of `strategy="deepspeed"`) the engine shards the state of an optimizer,
+    so `fabric.setup(model)` and `setup_module(model)` without one die with "zero stage 2 requires an optimizer". Seen
     with DeepSpeed 0.19.8; stage 0 and stage 3 take a model alone.
 
 Fix

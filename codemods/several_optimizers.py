@@ -5,8 +5,8 @@ What is wrong
     optimizer is supported with DeepSpeed. Got 2 optimizers instead." (seen with DeepSpeed 0.19.8, on every stage).
 
 Fix
-    None: how the training is to be arranged is the author's to say. Parameters that want different settings can be groups
-    of one optimizer (`Adam([{"params": a}, {"params": b, "lr": 1e-4}])`); parts that step at different times can
+    None: how the training is to be arranged is the author's to say. Parameters that want different settings can be
+    groups of one optimizer (`Adam([{"params": a}, {"params": b, "lr": 1e-4}])`); parts that step at different times can
     be models of their own, each set up with its own optimizer.
 
 Fires only when DeepSpeed can be in use.
@@ -43,7 +43,9 @@ class SeveralOptimizers(Rule):
             count = _most_for_one_model(program, setups)
             if count > 1:
                 message = f"DeepSpeed takes exactly one optimizer for a model, and this call gives one {count}"
-                reason = "make the parameters groups of one optimizer, or set parts of the model up as models of their own"
+                reason = (
+                    "make the parameters groups of one optimizer, or set parts of the model up as models of their own"
+                )
                 yield self.report(program, node, message, reason)
 
 

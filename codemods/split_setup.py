@@ -16,8 +16,8 @@ Fix
 
 Safety
     Safe when nothing between the two calls can tell a raw model from a wrapped one: creating the optimizer,
-    `.parameters()`, `.train()`, reading an attribute, `torch.compile` cannot; a forward, a checkpoint, an attribute set,
-    a function that the file does not show can. No fix then, nor when the calls stand in different functions or
+    `.parameters()`, `.train()`, reading an attribute, `torch.compile` cannot; a forward, a checkpoint, an attribute
+    set, a function that the file does not show can. No fix then, nor when the calls stand in different functions or
     branches, or when the optimizer has the parameters of several models.
 
 Fires only when DeepSpeed or XLA can be in use: read from the source, or named with `--strategy`.
@@ -104,7 +104,9 @@ class SplitSetup(Rule):
         message = f"{strategy_names(wanted)} takes model and optimizer in one `setup` call, not set up apart"
         optimizer = place_of_setup(program, node, setups)
         if isinstance(optimizer, str):
-            return self.report(program, node, message, f"{optimizer}: write one `fabric.setup(model, optimizer)` by hand")
+            return self.report(
+                program, node, message, f"{optimizer}: write one `fabric.setup(model, optimizer)` by hand"
+            )
         pairs = _pairs(program, optimizer, wanted)
         if isinstance(pairs, str):
             return self.report(program, node, message, pairs)
@@ -133,7 +135,13 @@ class SplitSetup(Rule):
         return self.report(program, node, message, reason or "nothing to join")
 
     def _branch(
-        self, program: Program, node: ast.Call, message: str, optimizer: Place, pairs: list[Pair], separate: frozenset[str]
+        self,
+        program: Program,
+        node: ast.Call,
+        message: str,
+        optimizer: Place,
+        pairs: list[Pair],
+        separate: frozenset[str],
     ) -> Finding:
         reason: str | None = None
         for end in _ends(program, optimizer, optimizer.index):
@@ -194,7 +202,7 @@ def _module_setup(program: Program, optimizer: Place, position: int, model: Obj 
 
 
 def _ends(program: Program, optimizer: Place, last: int) -> list[int]:
-    """Where the joint call can go: where the later of the two stood; else below a scheduler that needs the raw optimizer."""
+    """Where a joint call can go: where the later of the two stood, or below a scheduler that needs a raw optimizer."""
     found = [last]
     for index in range(last + 1, min(last + 4, len(optimizer.block))):
         if "cheduler" in ast.dump(optimizer.block[index]) or "LR" in ast.unparse(optimizer.block[index]):
@@ -245,7 +253,8 @@ def _one_call(
         between = optimizer.block[module.index + 1 : end + 1]
         arg = _raw_name(edits, pair, between)
         if arg is None:
-            return f"`{ast.unparse(module.target)}` and `{ast.unparse(pair.arg)}` are both used or assigned between the calls"
+            both = f"`{ast.unparse(module.target)}` and `{ast.unparse(pair.arg)}`"
+            return f"{both} are both used or assigned between the calls"
         edits.append(AddArgument(Span.of(call), arg, index=0))
         edits += [AddArgument(Span.of(call), ast.unparse(k.value), keyword=k.arg) for k in _keywords(module, "module")]
     else:

@@ -1,10 +1,10 @@
 """Go on with the wrapped object, not with the raw one under its old name.
 
 What is wrong
-    `wrapped = fabric.setup(model)` leaves `model` as it was. Where only the wrapped object does its work, the raw one is
-    refused (`fabric.no_backward_sync(model)`: "You need to set up the model first ..."; `backward(loss, model=model)`:
-    no attribute '_forward_module') or, worse, accepted: a forward in training without the strategy, a loop over a loader
-    that is not distributed.
+    `wrapped = fabric.setup(model)` leaves `model` as it was. Where only the wrapped object does its work, the raw one
+    is refused (`fabric.no_backward_sync(model)`: "You need to set up the model first ..."; `backward(loss,
+    model=model)`: no attribute '_forward_module') or, worse, accepted: a forward in training without the strategy, a loop over a
+    loader that is not distributed.
 
 Fix
     The original name is shadowed, and the other name goes:
@@ -164,17 +164,21 @@ def _name_problem(program: Program, owner: ast.AST, place: Place, raw_name: str,
     if raw_name not in scope.locals or name not in scope.locals:
         return f"`{raw_name}` or `{name}` belongs to another scope"
     for node in ast.walk(owner):
-        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
-            if program.syntax.statement(node) is not place.statement:
-                return f"`{name}` is assigned in several places"
+        stored = isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
+        if stored and program.syntax.statement(node) is not place.statement:
+            return f"`{name}` is assigned in several places"
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and node is not owner:
             inner = it.scope(node)
-            if name in inner.locals or raw_name in inner.locals or name in inner.outer:
-                if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node)):
-                    return f"`{name}` is also a name of an inner function"
+            bound = name in inner.locals or raw_name in inner.locals or name in inner.outer
+            if bound and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node)):
+                return f"`{name}` is also a name of an inner function"
         if isinstance(node, (ast.Global, ast.Nonlocal)) and {name, raw_name} & set(node.names):
             return f"`{name}` or `{raw_name}` is shared with another scope"
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("locals", "vars", "exec", "eval"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("locals", "vars", "exec", "eval")
+        ):
             return f"names are read through `{node.func.id}`"
     if _assigned_after(owner, place, raw_name):
         return f"`{raw_name}` is assigned again after the set-up"
@@ -223,7 +227,8 @@ def _replace(program: Program, place: Place, wrapped: Wrapped, uses: list[Use]) 
     for use in uses:
         if root_name(target) != "self" and program.syntax.function(use.node) is not home:
             line = getattr(use.node, "lineno", use.stmt.lineno)
-            return f"the raw object goes on being used on line {line}, in another function: pass it what the set-up returned"
+            used = f"the raw object goes on being used on line {line}, in another function"
+            return f"{used}: pass it what the set-up returned"
         operand = _operand(program, use, spelled(source) or "")
         if operand is None:
             return "the raw object is used under another name: use what the set-up returned"

@@ -13,7 +13,20 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.scopes import place_of
 from fabric_fix.setups import wrapped_of
 
-_NO_MODEL = ("Loss", "Criterion", "ReLU", "GELU", "Softmax", "Sigmoid", "Tanh", "Dropout", "Identity", "Flatten", "Parameter", "Buffer")
+_NO_MODEL = (
+    "Loss",
+    "Criterion",
+    "ReLU",
+    "GELU",
+    "Softmax",
+    "Sigmoid",
+    "Tanh",
+    "Dropout",
+    "Identity",
+    "Flatten",
+    "Parameter",
+    "Buffer",
+)
 
 
 def surely_raw(obj: Obj) -> bool:
@@ -61,7 +74,9 @@ def _field_of(held: Value, wrapped: Wrapped) -> bool:
     return wrapped in held and all(raw(obj) is wrapped.inner or getattr(obj, "value", 0) is None for obj in held)
 
 
-def wrapped_argument(program: Program, events: Sequence[Call], argument: ast.expr, values: dict[Call, Value]) -> str | None:
+def wrapped_argument(
+    program: Program, events: Sequence[Call], argument: ast.expr, values: dict[Call, Value]
+) -> str | None:
     """The source of the wrapped module for an argument that is the raw one, or what is inside the wrapped one."""
     wanted: dict[Call, Wrapped] = {}
     for event, value in values.items():

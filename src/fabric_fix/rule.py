@@ -49,7 +49,7 @@ class Rule:
         edits: Sequence[Edit],
         hazards: Sequence[Hazard | str] = (),
     ) -> Finding:
-        """A finding with a fix: safe without hazards, none with a fatal one, else unsafe with the hazards as its reason."""
+        """A finding with a fix: safe without hazards, none with a fatal one, else unsafe with them as its reason."""
         fatal = [hazard for hazard in hazards if getattr(hazard, "fatal", False)]
         if fatal:
             return self.report(program, node, message, "; ".join(str(hazard) for hazard in fatal[:3]))
@@ -72,7 +72,7 @@ class Rule:
 
 
 def _header(statement: ast.stmt) -> Span:
-    """The span of a statement; of a compound one, only its head, so that a comment in its body silences nothing above."""
+    """The span of a statement; of a compound one, only its head: a comment in its body silences nothing above."""
     whole = Span.of(statement)
     body = getattr(statement, "body", None)
     if isinstance(body, list) and body and body[0].lineno > whole.line:

@@ -49,7 +49,9 @@ def only(value: Value) -> Obj | None:
     return next(iter(value)) if len(value) == 1 else None
 
 
-def place_of(events: Iterable[Call], obj_of: dict[Call, Value] | None = None, *, value: Value | None = None) -> str | None:
+def place_of(
+    events: Iterable[Call], obj_of: dict[Call, Value] | None = None, *, value: Value | None = None
+) -> str | None:
     """The shortest name under which exactly `value` can be read at a call, in every context in which it was seen."""
     common: set[str] | None = None
     local: set[str] = set()

@@ -142,7 +142,11 @@ def creation(program: Program, optimizer: ast.expr, place: Place) -> ast.Assign 
 
 
 def _stores(node: ast.AST, text: str) -> bool:
-    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store) and spelled(node) == text
+    return (
+        isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
+        and isinstance(node.ctx, ast.Store)
+        and spelled(node) == text
+    )
 
 
 def makes_optimizer(program: Program, statement: ast.Assign) -> bool:
@@ -163,7 +167,11 @@ def reads(node: ast.AST, text: str) -> bool:
 def readings(node: ast.AST, text: str) -> Iterable[ast.expr]:
     """The expressions in a node that read a place."""
     for part in ast.walk(node):
-        if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Load) and spelled(part) == text:
+        if (
+            isinstance(part, (ast.Name, ast.Attribute, ast.Subscript))
+            and isinstance(part.ctx, ast.Load)
+            and spelled(part) == text
+        ):
             yield part
 
 
@@ -192,7 +200,10 @@ def moving_problem(moved: ast.stmt, passed: Sequence[ast.stmt], allowed: frozens
         changed = stored_places(statement) & read
         if changed:
             return f"`{min(changed)}` is assigned on line {line}, before its new place"
-        if any(isinstance(part, (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield)) for part in ast.walk(statement)):
+        if any(
+            isinstance(part, (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield))
+            for part in ast.walk(statement)
+        ):
             return f"control can leave on line {line}, before its new place"
     return None
 
@@ -201,7 +212,9 @@ def parameters_problem(made: ast.Assign, source: str | None) -> str | None:
     """Why an optimizer is not made from the parameters of a model in a way that its wrapper can give as well."""
     parts = [] if source is None else list(readings(made.value, source))
     if not parts:
-        return f"the optimizer on line {made.lineno} is not made from the parameters of `{source or 'the model'}` directly"
+        return (
+            f"the optimizer on line {made.lineno} is not made from the parameters of `{source or 'the model'}` directly"
+        )
     owned = {id(node.value) for node in ast.walk(made.value) if isinstance(node, ast.Attribute)}
     if any(id(part) not in owned for part in parts):
         return f"line {made.lineno} does with `{source}` what its wrapper does not take (an index, a function)"
@@ -214,7 +227,17 @@ def computing_problem(made: ast.Assign) -> str | None:
     for node in ast.walk(made.value):
         if isinstance(node, ast.Call) and node is not made.value:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name not in ("parameters", "named_parameters", "list", "tuple", "dict", "filter", "chain", "float", "int"):
+            if name not in (
+                "parameters",
+                "named_parameters",
+                "list",
+                "tuple",
+                "dict",
+                "filter",
+                "chain",
+                "float",
+                "int",
+            ):
                 return f"an argument is computed by `{name or 'a call'}`, which would run later"
     return None
 

@@ -109,7 +109,12 @@ class Trial:
     def refused_scheduler(self) -> str | None:
         """A scheduler that the program after the fix makes on an optimizer that DeepSpeed wrapped, as a reason."""
         for use in self.after.uses():
-            if use.kind == "input" and isinstance(use.obj, Wrapped) and use.obj.kind == "optimizer" and self._refuses_scheduler(use):
+            if (
+                use.kind == "input"
+                and isinstance(use.obj, Wrapped)
+                and use.obj.kind == "optimizer"
+                and self._refuses_scheduler(use)
+            ):
                 line = getattr(use.node, "lineno", use.stmt.lineno)
                 return f"the scheduler on line {line} would be made on DeepSpeed's wrapped optimizer, which it refuses"
         return None
@@ -127,7 +132,11 @@ class Trial:
     def _method(self, use: Use, line: int) -> Hazard | None:
         assert isinstance(use.obj, Wrapped)
         if use.obj.kind == "optimizer":
-            return None if use.detail in _OPTIMIZER_METHODS else Hazard(line, f"`.{use.detail}()` on the wrapped optimizer")
+            return (
+                None
+                if use.detail in _OPTIMIZER_METHODS
+                else Hazard(line, f"`.{use.detail}()` on the wrapped optimizer")
+            )
         if use.obj.kind != "module" or use.detail in known.HARMLESS_METHODS or self._marked(use):
             return None
         if _runs_no_submodule(use.obj.inner, use.detail):
@@ -138,10 +147,9 @@ class Trial:
     def _marked(self, use: Use) -> bool:
         for other in self.after.uses():
             if other.kind == "method" and other.detail == "mark_forward_method" and raw(other.obj) is raw(use.obj):
-                call = other.node
-                if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Constant):
-                    if call.args[0].value == use.detail:
-                        return True
+                names = other.node.args[:1] if isinstance(other.node, ast.Call) else []
+                if any(isinstance(name, ast.Constant) and name.value == use.detail for name in names):
+                    return True
         return False
 
     def left_raw(self, wrapped_at: Iterable[ast.Call]) -> list[Use]:
@@ -166,7 +174,7 @@ class Trial:
         return False
 
     def now_raw(self) -> list[Use]:
-        """Uses, as they were, that saw a wrapped object (or what is inside one) and see only a raw one after the fix."""
+        """Uses, as they were, that saw a wrapped object (or its inside) and see only a raw one after the fix."""
         before = _by_position(self.before.uses())
         found: list[Use] = []
         for position, uses in _by_position(self.after.uses()).items():
@@ -214,10 +222,7 @@ def _runs_no_submodule(inner: Obj, name: str) -> bool:
     method = inner.cls.method(name) if isinstance(inner, Instance) else None
     if method is None:
         return False
-    for node in ast.walk(method.node):
-        if isinstance(node, ast.Call) and _through_self(node.func):
-            return False
-    return True
+    return all(not (isinstance(node, ast.Call) and _through_self(node.func)) for node in ast.walk(method.node))
 
 
 def _through_self(func: ast.expr) -> bool:

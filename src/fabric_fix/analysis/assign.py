@@ -74,9 +74,7 @@ def _setter(it: Interpreter, owner: Instance, name: str, value: Value) -> bool:
 def _subscript(it: Interpreter, target: ast.Subscript, value: Value) -> None:
     key = subscript_key(it, target.slice)
     for owner in evaluate(it, target.value):
-        if isinstance(owner, Collection):
-            it.set_field(owner, key or "*", value, weak=key is None)
-        elif isinstance(owner, Thing):
+        if isinstance(owner, (Collection, Thing)):
             it.set_field(owner, key or "*", value, weak=key is None)
         elif isinstance(owner, Sequence) and key is not None and key[1:].isdigit() and int(key[1:]) < len(owner.items):
             owner.items[int(key[1:])] = value

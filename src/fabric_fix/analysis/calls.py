@@ -152,7 +152,9 @@ def held_modules(it: Interpreter, obj: Obj) -> Value:
     return frozenset(found)
 
 
-def pass_arguments(it: Interpreter, node: ast.Call, args: list[Argument], follow: bool = True, detail: str = "") -> None:
+def pass_arguments(
+    it: Interpreter, node: ast.Call, args: list[Argument], follow: bool = True, detail: str = ""
+) -> None:
     """Objects given to something that the analysis does not see into."""
     for argument in args:
         for obj in argument.value:

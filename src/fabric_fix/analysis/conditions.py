@@ -67,8 +67,10 @@ def strategies(it: Interpreter, fabric: FabricObj) -> frozenset[str]:
 
 
 def _matches(family: str, families: frozenset[str]) -> bool:
-    return family in families or (known.is_deepspeed(family) and "deepspeed" in families) or (
-        family == "fsdp_original_params" and "fsdp" in families
+    return (
+        family in families
+        or (known.is_deepspeed(family) and "deepspeed" in families)
+        or (family == "fsdp_original_params" and "fsdp" in families)
     )
 
 

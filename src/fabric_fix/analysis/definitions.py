@@ -56,7 +56,9 @@ def klass(it: Interpreter, stmt: ast.ClassDef) -> bool:
 
 def _kind(bases: list[Obj]) -> str:
     for base in bases:
-        kind = base.kind if isinstance(base, Class) else known.class_kind(base.path) if isinstance(base, External) else ""
+        kind = (
+            base.kind if isinstance(base, Class) else known.class_kind(base.path) if isinstance(base, External) else ""
+        )
         if kind:
             return kind
     return ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import partial
 
 from fabric_fix.analysis.calls import run_function
 from fabric_fix.analysis.frames import Frame, State, all_arguments
@@ -28,13 +30,13 @@ def walk(it: Interpreter, relevance: Relevance) -> None:
         function = it.functions[index]
         index += 1
         if function.node not in it.reached and function.owner is None and relevance.of(function.node):
-            _alone(it, lambda function=function: _walk_function(it, function, None))  # type: ignore[misc]
+            _alone(it, partial(_walk_function, it, function, None))
     for cls in it.classes:
         if relevance.of_class(cls.node):
             _walk_unreached_methods(it, cls, relevance)
 
 
-def _alone(it: Interpreter, visit) -> None:  # type: ignore[no-untyped-def]
+def _alone(it: Interpreter, visit: Callable[[], None]) -> None:
     """Do something on a copy of the state, which is then dropped: what one root does, another does not see."""
     saved = it.state
     it.state = saved.copy()
@@ -54,8 +56,12 @@ def _outside_frame(it: Interpreter, function: Function, receiver: Obj | None) ->
     outer, it.frame = it.frame, function.closure
     frame = it.frame_for(function, None)
     frame.depth, frame.caller, frame.call = 0, None, None
-    defaults = dict(zip([a.arg for a in (*node.args.posonlyargs, *node.args.args)][::-1], node.args.defaults[::-1], strict=False))
-    defaults.update({a.arg: d for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d is not None})
+    defaults = dict(
+        zip([a.arg for a in (*node.args.posonlyargs, *node.args.args)][::-1], node.args.defaults[::-1], strict=False)
+    )
+    defaults.update(
+        {a.arg: d for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d is not None}
+    )
     bound: dict[str, Value] = {}
     for index, parameter in enumerate(all_arguments(node.args)):
         if index == 0 and receiver is not None:
@@ -89,7 +95,7 @@ def _methods(cls: Class) -> list[Function]:
     for base in cls.bases:
         if isinstance(base, Class) and base is not cls:
             found.update({f.name: f for f in _methods(base)})
-    found.update({name: function for name, function in cls.methods.items()})
+    found.update(dict(cls.methods.items()))
     return list(found.values())
 
 
@@ -162,7 +168,7 @@ def _walk_unreached_methods(it: Interpreter, cls: Class, relevance: Relevance) -
             continue
         plain = "staticmethod" in method.decorators or "classmethod" in method.decorators
         receiver = None if plain else it.remembered(("any", cls)) or _instance_of(it, cls)
-        _alone(it, lambda method=method, receiver=receiver: _walk_function(it, method, receiver))  # type: ignore[misc]
+        _alone(it, partial(_walk_function, it, method, receiver))
 
 
 def _instance_of(it: Interpreter, cls: Class) -> Obj:

@@ -126,8 +126,8 @@ class Use:
 
     obj: Obj
     kind: str
-    """call, method, attr, index, setattr, isinstance, type, save, pass, input, iterate, step, setup, sync, backward, clip, load,
-    store, strategy, return."""
+    """call, method, attr, index, setattr, isinstance, type, save, pass, input, iterate, step, setup, sync, backward,
+    clip, load, store, strategy, return."""
     node: ast.AST
     stmt: ast.stmt
     frame: Frame

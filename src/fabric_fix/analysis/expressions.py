@@ -96,7 +96,7 @@ def _dict(it: Interpreter, node: ast.Dict) -> Value:
     for key, value in zip(node.keys, node.values, strict=True):
         got = evaluate(it, value)
         if isinstance(key, ast.Constant):
-            it.set_field(made, f"'{key.value}", got)
+            it.set_field(made, f"'{key.value!s}", got)
         else:
             if key is not None:
                 evaluate(it, key)
@@ -107,7 +107,7 @@ def _dict(it: Interpreter, node: ast.Dict) -> Value:
 def subscript_key(it: Interpreter, node: ast.expr) -> str | None:
     """The field that a subscript names (`'model` for `["model"]`), or None when it is not a known constant."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        return f"'-{node.operand.value}"
+        return f"'-{node.operand.value!s}"
     value = evaluate(it, node)
     if len(value) == 1:
         obj = next(iter(value))

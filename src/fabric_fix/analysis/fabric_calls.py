@@ -56,7 +56,9 @@ def configure(it: Interpreter, fabric: FabricObj, args: list[Argument]) -> None:
             it.remember(("strategy_of", obj), fabric)
 
 
-def event(it: Interpreter, kind: type[Call], node: ast.Call, method: str, fabric: FabricObj, args: list[Argument]) -> Call:
+def event(
+    it: Interpreter, kind: type[Call], node: ast.Call, method: str, fabric: FabricObj, args: list[Argument]
+) -> Call:
     """The event of a call here, made at its first interpretation and widened at later ones."""
     from fabric_fix.analysis.conditions import strategies
 

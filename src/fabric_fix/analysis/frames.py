@@ -6,6 +6,7 @@ import ast
 
 from fabric_fix.analysis.objects import UNBOUND, Function, Obj, Value
 
+
 class Scope:
     """Which names a function (or module) binds itself, and which it declares global or nonlocal."""
 
@@ -50,9 +51,7 @@ class Scope:
                 word = "global" if kind is ast.Global else "nonlocal"
                 self.outer.update(dict.fromkeys(node.names, word))  # type: ignore[attr-defined]
                 continue
-            if kind is ast.ExceptHandler and node.name:  # type: ignore[attr-defined]
-                self.locals.add(node.name)  # type: ignore[attr-defined]
-            elif kind in (ast.MatchAs, ast.MatchStar) and node.name:  # type: ignore[attr-defined]
+            if (kind is ast.ExceptHandler and node.name) or (kind in (ast.MatchAs, ast.MatchStar) and node.name):  # type: ignore[attr-defined]
                 self.locals.add(node.name)  # type: ignore[attr-defined]
             elif kind is ast.MatchMapping and node.rest:  # type: ignore[attr-defined]
                 self.locals.add(node.rest)  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fabric_fix.analysis import annotations
+from fabric_fix.analysis.annotations import kind_of
 from fabric_fix.analysis.events import Argument, Backward, Call, Iteration, NoSync, Setup, Step, StrategyCall, Use
 from fabric_fix.analysis.frames import Frame, Scope, State
 from fabric_fix.analysis.objects import (
@@ -52,9 +52,7 @@ class GaveUpError(Exception):
 class Interpreter:
     """Walks one module and everything it calls, and keeps the events that rules ask about."""
 
-    def __init__(
-        self, tree: ast.Module, spellings: frozenset[str], strategies: frozenset[str], budget: int
-    ) -> None:
+    def __init__(self, tree: ast.Module, spellings: frozenset[str], strategies: frozenset[str], budget: int) -> None:
         self.tree = tree
         self.spellings = spellings
         self.strategies = strategies
@@ -293,7 +291,7 @@ class Interpreter:
         """'fabric' when an annotation says that a value is a Fabric, else ''."""
         if node is None:
             return ""
-        return annotations.kind_of(self, node, frame)
+        return kind_of(self, node, frame)
 
     def frame_for(self, function: Function, call: ast.AST | None) -> Frame:
         """The frame of a function called here; the same one each time this call is interpreted in this context."""

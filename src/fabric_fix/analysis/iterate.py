@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.events import Iteration
+from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.objects import EMPTY, Collection, Obj, Sequence, Thing, Value, Wrapped
 
 

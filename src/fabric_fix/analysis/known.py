@@ -35,7 +35,10 @@ STRATEGY_CLASSES = {
 }
 """Classes of `lightning.fabric.strategies`, with the family that fabric-fix knows them by."""
 
-SUBCLASSES = {"DataParallelStrategy": {"dp"}, "ParallelStrategy": set(STRATEGY_CLASSES.values()) - {"single", "single_xla"}}
+SUBCLASSES = {
+    "DataParallelStrategy": {"dp"},
+    "ParallelStrategy": set(STRATEGY_CLASSES.values()) - {"single", "single_xla"},
+}
 """Base classes that a test with `isinstance` may name, with the families below them."""
 
 JOINT_ONLY = frozenset({"deepspeed", "xla"})
@@ -47,40 +50,134 @@ MODEL_FIRST = frozenset({"fsdp", "xla_fsdp", "model_parallel", "fsdp_original_pa
 
 _PARAMETER_METHODS = ("parameters", "named_parameters")
 KEEPS_IDENTITY = frozenset(
-    "to cuda cpu half float double bfloat16 type train eval requires_grad_ share_memory apply contiguous clone compile".split()
+    [
+        "to",
+        "cuda",
+        "cpu",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "type",
+        "train",
+        "eval",
+        "requires_grad_",
+        "share_memory",
+        "apply",
+        "contiguous",
+        "clone",
+        "compile",
+    ]
 ) - {"clone", "compile", "apply"}
 """Methods that return the object that they are called on, or one with the same gradient path."""
 CUTS_GRADIENT = frozenset(
-    "detach detach_ item numpy tolist argmax argmin size dim numel nelement long int bool byte eq ne lt gt le ge any all".split()
+    [
+        "detach",
+        "detach_",
+        "item",
+        "numpy",
+        "tolist",
+        "argmax",
+        "argmin",
+        "size",
+        "dim",
+        "numel",
+        "nelement",
+        "long",
+        "int",
+        "bool",
+        "byte",
+        "eq",
+        "ne",
+        "lt",
+        "gt",
+        "le",
+        "ge",
+        "any",
+        "all",
+    ]
 )
 """Methods of a tensor whose result has no gradient path to it."""
 
 HARMLESS_METHODS = frozenset(
-    "parameters buffers state_dict load_state_dict train eval zero_grad requires_grad_ to cuda cpu half float double bfloat16 type "
-    "mark_forward_method modules get_parameter register_buffer register_forward_hook register_forward_pre_hook "
-    "register_full_backward_hook register_full_backward_pre_hook share_memory "
-    "training_step validation_step test_step predict_step".split()
+    [
+        "parameters",
+        "buffers",
+        "state_dict",
+        "load_state_dict",
+        "train",
+        "eval",
+        "zero_grad",
+        "requires_grad_",
+        "to",
+        "cuda",
+        "cpu",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "type",
+        "mark_forward_method",
+        "modules",
+        "get_parameter",
+        "register_buffer",
+        "register_forward_hook",
+        "register_forward_pre_hook",
+        "register_full_backward_hook",
+        "register_full_backward_pre_hook",
+        "share_memory",
+        "training_step",
+        "validation_step",
+        "test_step",
+        "predict_step",
+    ]
 )
 """Methods that do the same on a raw model and on its wrapper: `_FabricModule` (`wrappers.py`) is an `nn.Module` itself,
 forwards the state, and sends the steps of a LightningModule through the strategy. `named_parameters()` and the like
 give other names there, so they are not among these."""
 
 HARMLESS_BUILTINS = frozenset(
-    f"builtins.{name}" for name in "len print id hasattr getattr setattr repr str callable bool list tuple set dict".split()
+    f"builtins.{name}"
+    for name in [
+        "len",
+        "print",
+        "id",
+        "hasattr",
+        "getattr",
+        "setattr",
+        "repr",
+        "str",
+        "callable",
+        "bool",
+        "list",
+        "tuple",
+        "set",
+        "dict",
+    ]
 )
 
-NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"})
+NO_GRAD = frozenset(
+    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
+)
 
-SAVES = re.compile(r"(torch\.save|pickle\.dumps?|joblib\.dump|cloudpickle\.dumps?|dill\.dumps?|torch\.jit\.\w+|torch\.onnx\.export|copy\.(deep)?copy)")
+SAVES = re.compile(
+    r"(torch\.save|pickle\.dumps?|joblib\.dump|cloudpickle\.dumps?|dill\.dumps?|torch\.jit\.\w+|torch\.onnx\.export|copy\.(deep)?copy)"
+)
 """Functions that store or copy a whole object: they can tell a wrapped model from a raw one."""
 
-_SCHEDULER = re.compile(r"(torch\.optim\.lr_scheduler\.[A-Z]\w*|(transformers|diffusers)(\.\w+)*\.get_\w*(schedule|scheduler)\w*)")
-_OPTIMIZER = re.compile(r"torch\.optim\.(?!lr_scheduler)(\w+\.)?[A-Z]\w*|(bitsandbytes|bnb)\.optim\.\w+|deepspeed\.ops\.\w+\.\w+")
+_SCHEDULER = re.compile(
+    r"(torch\.optim\.lr_scheduler\.[A-Z]\w*|(transformers|diffusers)(\.\w+)*\.get_\w*(schedule|scheduler)\w*)"
+)
+_OPTIMIZER = re.compile(
+    r"torch\.optim\.(?!lr_scheduler)(\w+\.)?[A-Z]\w*|(bitsandbytes|bnb)\.optim\.\w+|deepspeed\.ops\.\w+\.\w+"
+)
 _LOADER = re.compile(r"torch\.utils\.data(\.dataloader)?\.DataLoader|torch_geometric\.loader\.\w*Loader")
 _MODULE = re.compile(
     r"torch\.nn(\.modules(\.\w+)?)?\.[A-Z]\w*|torchvision\.models\.\w+(\.\w+)?|timm\.create_model|torch\.hub\.load|transformers\.\w+\.from_pretrained"
 )
-_OPTIMIZER_NAME = re.compile(r"(Adam\w*|SGD\w*|Adagrad|Adadelta|RMSprop|LBFGS|Lion|Adafactor|Muon|\w*Optimizer|NAdam|RAdam|LAMB|Lamb)$")
+_OPTIMIZER_NAME = re.compile(
+    r"(Adam\w*|SGD\w*|Adagrad|Adadelta|RMSprop|LBFGS|Lion|Adafactor|Muon|\w*Optimizer|NAdam|RAdam|LAMB|Lamb)$"
+)
 
 
 def canonical(path: str) -> str:
@@ -122,7 +219,7 @@ def is_module_class(path: str) -> bool:
 
 
 def class_kind(path: str) -> str:
-    """The kind that a subclass of an imported class has: fabric, module, optimizer, scheduler, strategy, loader or ''."""
+    """The kind of a subclass of an imported class: fabric, module, optimizer, scheduler, strategy, loader or ''."""
     if is_fabric_class(path):
         return "fabric"
     if path in ("torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module"):
@@ -163,7 +260,7 @@ def strategy_families(name: str, accelerator: str | None, devices: object) -> fr
 
 
 def is_deepspeed(family: str) -> bool:
-    """Whether a family is one of DeepSpeed's (`deepspeed`, or `deepspeed_0` … `deepspeed_3` where the stage is known)."""
+    """Whether a family is DeepSpeed's (`deepspeed`, or `deepspeed_0` … `deepspeed_3` where the stage is known)."""
     return family.startswith("deepspeed")
 
 

@@ -53,7 +53,9 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
         for obj in args[0].value if args else ():
             it.use(obj, "index", node, "len")
     elif path not in known.HARMLESS_BUILTINS:
-        harmless = path.startswith(("torch.nn.functional.", "torch.optim.", "builtins.")) or known.is_scheduler_class(path)
+        harmless = path.startswith(("torch.nn.functional.", "torch.optim.", "builtins.")) or known.is_scheduler_class(
+            path
+        )
         pass_arguments(it, node, args, follow=not harmless, detail=path)
     _call_functions_given(it, node, path, args)
     cut = path.startswith("copy.") or last in ("argmax", "detach", "len", "int", "float", "bool", "str")
@@ -82,7 +84,9 @@ def _parameters_given(path: str, args: list[Argument]) -> list[Argument]:
     if known.is_optimizer_class(path):
         return [a for a in args if a.name in (None, "params")][:1]
     named = [a for a in args if a.name == "params"]
-    taken = [a for a in args if any(isinstance(o, Thing) and o.label in ("parameters", "named_parameters") for o in a.value)]
+    taken = [
+        a for a in args if any(isinstance(o, Thing) and o.label in ("parameters", "named_parameters") for o in a.value)
+    ]
     return named or taken
 
 
@@ -274,7 +278,9 @@ def argument_parser(it: Interpreter, node: ast.Call, obj: Thing, name: str, args
 
 
 def _add_argument(it: Interpreter, parser: Thing, args: list[Argument]) -> None:
-    names = [o.value for a in args if a.name is None for o in a.value if isinstance(o, Const) and isinstance(o.value, str)]
+    names = [
+        o.value for a in args if a.name is None for o in a.value if isinstance(o, Const) and isinstance(o.value, str)
+    ]
     if not names:
         return
     long = next((n for n in names if n.startswith("--")), names[0])
@@ -358,7 +364,9 @@ def _complete(it: Interpreter, function: Function, frame: Frame, bound: dict[str
     defaults = dict(
         zip([a.arg for a in (*arguments.posonlyargs, *arguments.args)][::-1], arguments.defaults[::-1], strict=False)
     )
-    defaults.update({a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None})
+    defaults.update(
+        {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+    )
     outer, it.frame = it.frame, frame.closure or it.module
     for parameter in all_arguments(arguments):
         name = parameter.arg

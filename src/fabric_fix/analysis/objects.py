@@ -1,7 +1,7 @@
 """Abstract objects: what a name in a Fabric program can stand for.
 
 A value (`Value`) is the set of objects that an expression can evaluate to. Objects are compared by identity; the
-interpreter makes one object for each allocation site and calling context, so a loop or a second look gives the same one.
+interpreter makes one object for each allocation site and calling context, so a loop gives the same one each time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,19 @@ class External(Obj):
 class Thing(Obj):
     """An object of which only the origin is known: what a call returned, a parameter, an attribute, an item."""
 
-    __slots__ = ("base", "callee", "deps", "frame", "keywords", "kind", "label", "meta", "node", "sees_fabric", "sources")
+    __slots__ = (
+        "base",
+        "callee",
+        "deps",
+        "frame",
+        "keywords",
+        "kind",
+        "label",
+        "meta",
+        "node",
+        "sees_fabric",
+        "sources",
+    )
 
     def __init__(self, kind: str, node: ast.AST | None, frame: Frame | None, label: str = "") -> None:
         self.kind = kind

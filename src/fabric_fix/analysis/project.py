@@ -6,7 +6,15 @@ import re
 from pathlib import Path
 
 _REQUIREMENT = re.compile(r"(?im)^\s*[\"']?(?:pytorch-)?lightning(?:-fabric)?(?:\[[^\]]*\])?\s*([=<>!~][^\"'#;\n]*)")
-_FILES = ("pyproject.toml", "requirements.txt", "requirements.in", "setup.cfg", "setup.py", "environment.yml", "environment.yaml")
+_FILES = (
+    "pyproject.toml",
+    "requirements.txt",
+    "requirements.in",
+    "setup.cfg",
+    "setup.py",
+    "environment.yml",
+    "environment.yaml",
+)
 
 
 class Project:

@@ -8,12 +8,28 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 _WORD = re.compile(r"\w+")
 _WORDS = frozenset(
-    "setup setup_module setup_optimizers setup_optimizer setup_dataloaders setup_module_and_optimizers backward "
-    "no_backward_sync no_sync launch Fabric LightningLite".split()
+    [
+        "setup",
+        "setup_module",
+        "setup_optimizers",
+        "setup_optimizer",
+        "setup_dataloaders",
+        "setup_module_and_optimizers",
+        "backward",
+        "no_backward_sync",
+        "no_sync",
+        "launch",
+        "Fabric",
+        "LightningLite",
+    ]
 )
+
+
+Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class Relevance:
@@ -37,9 +53,9 @@ class Relevance:
         """Whether a class is worth a look."""
         return self.of(node)
 
-    def _shared(self, tree: ast.Module, units: list[ast.stmt]) -> set[str]:
+    def _shared(self, tree: ast.Module, units: Sequence[Unit]) -> set[str]:
         """Names that code at module level gives to what it uses Fabric for: every function can use them."""
-        inside = set(units)
+        inside: set[ast.stmt] = set(units)
         plain = (ast.Import, ast.ImportFrom)
         rest = [stmt for stmt in tree.body if stmt not in inside and not isinstance(stmt, plain)]
         spoken = [self._words_of(stmt) for stmt in rest if self._words_of(stmt) & _WORDS]
@@ -48,11 +64,11 @@ class Relevance:
             stored |= {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         return stored & frozenset().union(*spoken)
 
-    def _spread(self, units: list[ast.stmt]) -> None:
+    def _spread(self, units: Sequence[Unit]) -> None:
         """Names of functions and methods that lead to Fabric make their callers relevant."""
         named: list[tuple[str, ast.AST]] = []
         for unit in units:
-            named.append((unit.name, unit))  # type: ignore[attr-defined]
+            named.append((unit.name, unit))
             if isinstance(unit, ast.ClassDef):
                 functions = (ast.FunctionDef, ast.AsyncFunctionDef)
                 named.extend((item.name, item) for item in unit.body if isinstance(item, functions))

@@ -8,10 +8,10 @@ from typing import Any
 
 from fabric_fix.analysis import assign, conditions, contexts, definitions
 from fabric_fix.analysis.expressions import evaluate
-from fabric_fix.analysis.interp import MAX_LOOPS, Interpreter
-from fabric_fix.analysis.objects import EMPTY, Value
 from fabric_fix.analysis.frames import State
+from fabric_fix.analysis.interp import MAX_LOOPS, Interpreter
 from fabric_fix.analysis.iterate import elements
+from fabric_fix.analysis.objects import EMPTY, Value
 
 
 def run(it: Interpreter, body: list[ast.stmt]) -> bool:
