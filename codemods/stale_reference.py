@@ -3,8 +3,8 @@
 What is wrong
     `wrapped = fabric.setup(model)` leaves `model` as it was. Where only the wrapped object does its work, the raw one
     is refused (`fabric.no_backward_sync(model)`: "You need to set up the model first ..."; `backward(loss,
-    model=model)`: no attribute '_forward_module') or, worse, accepted: a forward in training without the strategy, a loop over a
-    loader that is not distributed.
+    model=model)`: no attribute '_forward_module') or, worse, accepted: a forward in training without the strategy, a
+    loop over a loader that is not distributed.
 
 Fix
     The original name is shadowed, and the other name goes:
