@@ -47,6 +47,8 @@ def _bind(it: Interpreter, target: ast.expr, value: Value) -> None:
 
 
 def _attribute(it: Interpreter, target: ast.Attribute, value: Value) -> None:
+    if target.attr == "grad":
+        it.set_fact(None, "#plain", EMPTY)  # gradients set by hand: nothing is known of a step after it
     owners = evaluate(it, target.value)
     for owner in owners:
         it.use(owner, "setattr", target, target.attr)

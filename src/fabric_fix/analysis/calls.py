@@ -29,6 +29,7 @@ from fabric_fix.analysis.objects import (
     Thing,
     Value,
     Wrapped,
+    raws,
 )
 
 
@@ -41,6 +42,7 @@ def call(it: Interpreter, node: ast.Call) -> Value:
         args = arguments(it, node)
         if parent is not None:
             return _call_parent(it, node, func.attr, args, parent)
+        _note_gradients(it, node, func.attr, receivers, args)
         found: Value = EMPTY
         mixed, it.mixed = it.mixed, len(receivers) > 1 and _is_mixed(receivers)
         for obj in receivers:
@@ -55,6 +57,17 @@ def call(it: Interpreter, node: ast.Call) -> Value:
     for obj in callees:
         found = found | apply(it, node, obj, args)
     return it.limit(found)
+
+
+def _note_gradients(it: Interpreter, node: ast.Call, name: str, receivers: Value, args: list[Argument]) -> None:
+    """What a method does to gradients, whatever it is a method of."""
+    if name == "backward":
+        fabric_calls.plain_backward(it, node, receivers, args)
+    elif name == "zero_grad":
+        owned = frozenset().union(*(fabric_calls.models_of_optimizer(obj) for obj in receivers))
+        fabric_calls.drop_gradients(it, owned | raws(receivers))
+    elif name == "zero_" and isinstance(node.func, ast.Attribute) and getattr(node.func.value, "attr", "") == "grad":
+        fabric_calls.drop_gradients(it, EMPTY)
 
 
 def _is_mixed(receivers: Value) -> bool:

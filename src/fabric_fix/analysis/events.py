@@ -92,6 +92,17 @@ class Backward(Call):
 
 
 @dataclass(eq=False)
+class PlainBackward(Call):
+    """`something.backward(...)`, of what is no Fabric: a loss, as a rule."""
+
+    receivers: Value = EMPTY
+    deps: Value = EMPTY
+    """The models that the receiver was computed from, wrapped or raw."""
+    steps: Value = EMPTY
+    """The optimizers that step on its gradients, before they are dropped (`zero_grad`) or Fabric's backward runs."""
+
+
+@dataclass(eq=False)
 class NoSync(Call):
     """`no_backward_sync` of a Fabric ('fabric'), of its strategy ('strategy') or of its control ('control')."""
 

@@ -9,7 +9,7 @@ import ast
 
 from fabric_fix.analysis import families, known
 from fabric_fix.analysis.derive import derived, gradients
-from fabric_fix.analysis.events import Argument, Backward, Call, NoSync, Setup, Step, StrategyCall
+from fabric_fix.analysis.events import Argument, Backward, Call, NoSync, PlainBackward, Setup, Step, StrategyCall
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import content
 from fabric_fix.analysis.methods import is_loader, is_optimizer, is_scheduler
@@ -18,6 +18,7 @@ from fabric_fix.analysis.objects import (
     UNKNOWN,
     Class,
     Const,
+    External,
     FabricObj,
     Inside,
     Instance,
@@ -213,6 +214,7 @@ def backward(it: Interpreter, node: ast.Call, fabric: FabricObj, args: list[Argu
     found.many = found.many or bool(it.fact(fabric, "#many"))
     for modules in it.sync:
         found.sync = found.sync | modules
+    drop_gradients(it, raws(deps - {UNKNOWN}))
     _note_backward(it, found)
     return it.const(None)
 
@@ -246,12 +248,39 @@ class _Mark(Obj):
 
     __slots__ = ("event",)
 
-    def __init__(self, event: Backward) -> None:
+    def __init__(self, event: Backward | PlainBackward) -> None:
         self.event = event
 
 
 def _backwards(value: Value) -> set[Backward]:
-    return {obj.event for obj in value if isinstance(obj, _Mark)}
+    return {obj.event for obj in value if isinstance(obj, _Mark) and isinstance(obj.event, Backward)}
+
+
+def plain_backward(it: Interpreter, node: ast.Call, receivers: Value, args: list[Argument]) -> None:
+    """`loss.backward()`, past Fabric; what steps on its gradients is noted while they last."""
+    if not receivers or any(isinstance(obj, (FabricObj, StrategyView, External)) for obj in receivers):
+        return
+    key = (PlainBackward.__name__, node, it.frame)
+    found = it.events.get(key)
+    if found is None:
+        found = it.events[key] = PlainBackward(node, it.stmt, it.frame, "backward", args=args, places=it.places())
+    else:
+        _widen(found, args, it.places())
+    assert isinstance(found, PlainBackward)
+    found.receivers = found.receivers | receivers
+    found.deps = found.deps | (gradients(it, receivers) - {UNKNOWN})
+    kept = EMPTY if it.fact(None, "#plain stepping") else it.fact(None, "#plain")
+    kept = frozenset(mark for mark in kept if isinstance(mark, _Mark) and mark.event.frame is it.frame)
+    it.set_fact(None, "#plain", kept | {it.remember(("event", found), _Mark(found))})
+    it.set_fact(None, "#plain stepping", EMPTY)
+
+
+def drop_gradients(it: Interpreter, models: Value) -> None:
+    """The gradients of some models (raw; of none in particular when empty) are dropped or made anew by Fabric."""
+    pending = it.fact(None, "#plain")
+    if pending:
+        kept = (m for m in pending if isinstance(m, _Mark) and models and not models & raws(m.event.deps))
+        it.set_fact(None, "#plain", frozenset(kept))
 
 
 def optimizer_step(it: Interpreter, node: ast.Call, obj: Obj, args: list[Argument]) -> Value:
@@ -273,6 +302,10 @@ def optimizer_step(it: Interpreter, node: ast.Call, obj: Obj, args: list[Argumen
         pending.first_steps = pending.first_steps | {obj}
     for pending in _backwards(it.fact(None, "#group")):
         pending.steps = pending.steps | {obj}
+    for mark in it.fact(None, "#plain"):
+        if isinstance(mark, _Mark) and isinstance(mark.event, PlainBackward):
+            mark.event.steps = mark.event.steps | {obj}
+    it.set_fact(None, "#plain stepping", it.const(True))
     models = models_of_optimizer(obj)
     kept = frozenset(m for m in it.fact(None, "#pending") if isinstance(m, _Mark) and not _covers(models, m.event))
     it.set_fact(None, "#pending", kept)
@@ -281,7 +314,7 @@ def optimizer_step(it: Interpreter, node: ast.Call, obj: Obj, args: list[Argumen
     return frozenset((it.thing("op", node, "step"),))
 
 
-def _covers(models: Value, pending: Backward) -> bool:
+def _covers(models: Value, pending: Backward | PlainBackward) -> bool:
     return not models or not pending.deps or bool(models & raws(pending.deps))
 
 

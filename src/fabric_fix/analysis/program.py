@@ -7,7 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from fabric_fix.analysis import entry
-from fabric_fix.analysis.events import Backward, Call, Iteration, NoSync, Setup, Step, StrategyCall, Use
+from fabric_fix.analysis.events import (
+    Backward,
+    Call,
+    Iteration,
+    NoSync,
+    PlainBackward,
+    Setup,
+    Step,
+    StrategyCall,
+    Use,
+)
 from fabric_fix.analysis.interp import GaveUpError, Interpreter
 from fabric_fix.analysis.names import known_spellings
 from fabric_fix.analysis.objects import Obj, raw
@@ -69,6 +79,10 @@ class Program:
     def backwards(self) -> dict[ast.Call, list[Backward]]:
         """Calls of `fabric.backward`."""
         return self.events(Backward)
+
+    def plain_backwards(self) -> dict[ast.Call, list[PlainBackward]]:
+        """Calls of `loss.backward()` and of other `backward` methods that are not Fabric's."""
+        return self.events(PlainBackward)
 
     def no_syncs(self) -> dict[ast.Call, list[NoSync]]:
         """Calls of `no_backward_sync` and `no_sync`."""
