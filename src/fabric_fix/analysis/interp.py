@@ -266,6 +266,9 @@ class Interpreter:
             for field, value in self.state.table(obj).items():
                 if not field.startswith(("#", "*", "'")):
                     found[f"{owner}.{field}"] = value
+        for name in found:
+            if name.rpartition(".")[2] in self.spellings:
+                found[name] = frozenset(self._made.get(("fabric", obj), obj) for obj in found[name])
         return found
 
     # --- events -----------------------------------------------------------------------------------------------------
