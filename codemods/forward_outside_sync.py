@@ -291,12 +291,20 @@ def _step_problem(program: Program, node: ast.Call, block: ast.With) -> str | No
         for statement in siblings[siblings.index(at) + 1 :]:
             if _steps(program, statement, frames):
                 return f"a step follows each backward (line {statement.lineno}): then nothing may go unsynchronised"
-            if isinstance(statement, (ast.Continue, ast.Break, ast.Return, ast.Raise)):
+            if _can_leave(statement):
                 return unseen
         parent = program.syntax.parents[at]
         if not isinstance(parent, (ast.If, ast.With, ast.Try)):
             return unseen
         at = parent
+
+
+def _can_leave(statement: ast.stmt) -> bool:
+    """Whether what stands below a statement is not always reached."""
+    leaving = (ast.Continue, ast.Break, ast.Return, ast.Raise)
+    if isinstance(statement, ast.If):
+        return any(isinstance(inner, leaving) for inner in (*statement.body, *statement.orelse))
+    return isinstance(statement, leaving)
 
 
 def _in_branch(program: Program, block: ast.With) -> bool:

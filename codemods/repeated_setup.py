@@ -53,7 +53,8 @@ from fabric_fix.setups import Place, families, place_of_setup, strategy_names
 from fabric_fix.trial import Trial
 
 _EXPECTING = frozenset({"raises", "assertRaises", "assertRaisesRegex", "suppress"})
-_ASKING = frozenset({"isinstance", "is_wrapped", "type", "hasattr"})
+_ASKING = frozenset({"isinstance", "is_wrapped", "type", "hasattr", "compile"})
+"""Calls that ask for the wrapper, or hide it: Fabric takes `torch.compile(wrapped)`, and wraps the wrapper."""
 _MODULES = frozenset({"setup", "setup_module"})
 _KINDS = {"setup_optimizers": "optimizer", "setup_dataloaders": "loader"}
 _WORDS = {"module": "model", "optimizer": "optimizer", "loader": "dataloader"}
@@ -144,7 +145,7 @@ class RepeatedSetup(Rule):
 
 
 def _on_purpose(program: Program, node: ast.Call, setup: Setup) -> bool:
-    """Whether the function asks whether the object is wrapped already, or a test expects that Fabric refuses it."""
+    """Whether the function asks whether the object is wrapped, or hides that it is, or a test expects the error."""
     around = program.syntax.ancestors(node)
     for outer in around:
         for item in outer.items if isinstance(outer, (ast.With, ast.AsyncWith)) else []:
