@@ -38,6 +38,9 @@ from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
 
 
+_BY_HAND = "name the one that is meant with `model=`"
+
+
 class BackwardWithoutModel(Rule):
     """A backward does not say which of several models it is for."""
 
@@ -74,7 +77,7 @@ class BackwardWithoutModel(Rule):
 def _needs_model(event: Backward) -> bool:
     if not any(known.is_deepspeed(f) for f in event.strategies) or any(a.name == "model" for a in event.args):
         return False
-    return event.many or len(raws(event.models)) > 1
+    return event.many or (event.count > 1 and len(raws(event.models)) > 1)
 
 
 def _candidates(event: Backward) -> set[Wrapped]:
@@ -105,18 +108,18 @@ def _stepping(event: Backward, candidates: set[Wrapped]) -> Wrapped | str:
         return "no `step()` follows here, and the loss depends on several models"
     group = [member for member in event.group if member.steps]
     options = {member: _options(member) for member in group}
-    if len(group) > 1:
+    mine = options.get(event, frozenset())
+    if len(group) > 1 and len(mine) != 1:
         matched = _matched(event, options)
         if matched is None:
             return "several backwards come before several steps, and the source does not show which is for which"
         return _wrapped_for(candidates, matched)
-    mine = options.get(event, frozenset())
     if not mine:
         return "the optimizer that steps next is not of a model that the loss depends on"
     if len(mine) > 1:
-        return "the loss runs through several models whose optimizers all step after it"
+        return f"the loss can run through several models whose optimizers step after it: {_BY_HAND}"
     first = frozenset().union(*(models_of_optimizer(obj) for obj in event.first_steps)) if event.first_steps else mine
-    if not first & mine:
+    if len(group) < 2 and not first & mine:
         return "the optimizer that steps next is not of a model that the loss depends on"
     return _wrapped_for(candidates, next(iter(mine)))
 

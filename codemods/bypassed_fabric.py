@@ -24,14 +24,14 @@ import ast
 from collections.abc import Iterator
 
 from fabric_fix.analysis.events import Call, StrategyCall
-from fabric_fix.analysis.objects import Const, Value
+from fabric_fix.analysis.objects import Const, Value, Wrapped
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.certainty import fabric_place, wrapped_argument
 from fabric_fix.edits.model import AddArgument, Edit, RemoveArgument, ReplaceExpression
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
-from fabric_fix.scopes import is_wrapped
+from fabric_fix.scopes import inside_fabric, is_wrapped
 from fabric_fix.trial import Trial
 
 _METHODS = {"setup_module": "setup_module", "setup_optimizer": "setup_optimizers", "backward": "backward"}
@@ -47,7 +47,7 @@ class BypassedFabric(Rule):
         """Find set-up and backward calls on a strategy."""
         for node, events in program.strategy_calls().items():
             method = events[0].method
-            if any("own" in event.strategies for event in events):
+            if any("own" in event.strategies for event in events) or inside_fabric(program, node):
                 continue
             if method in _METHODS or method == "setup_module_and_optimizers":
                 yield self._judge(program, node, events, method)
@@ -74,10 +74,21 @@ class BypassedFabric(Rule):
         trial = Trial(program, edits)
         hazards = trial.hazards()
         told = next((str(hazard) for hazard in hazards if hazard.kind in ("isinstance", "type")), None)
-        failure = trial.failure() or told
+        failure = trial.failure() or told or _attribute_set(trial)
         if failure is not None:
             return self.report(program, node, message, failure)
         return self.fixed(program, node, message, f"Call `{fabric}.{new}`", edits, hazards)
+
+
+def _attribute_set(trial: Trial) -> str | None:
+    """An attribute that is set on what the strategy returned: through Fabric's wrapper it reaches another module."""
+    for use in trial.after.uses():
+        if use.kind == "setattr" and isinstance(use.obj, Wrapped):
+            line = getattr(use.node, "lineno", 0)
+            if any(other.node.lineno == line for other in trial.before.uses() if isinstance(other.obj, Wrapped) and other.kind == "setattr" and hasattr(other.node, "lineno")):
+                continue
+            return f"`{use.detail}` is set on the result on line {line}, and would be set on another module"
+    return None
 
 
 def _fabric_text(node: ast.Call) -> str | None:

@@ -1,13 +1,14 @@
 """Report gradients that are accumulated by hand under DeepSpeed.
 
 What is wrong
-    Under DeepSpeed several `fabric.backward(...)` calls before one `optimizer.step()` keep only the last one's
+    Under ZeRO stage 1 and 2 (2 is the default) several `fabric.backward(...)` calls before one `optimizer.step()` keep only the last one's
     gradients: the program trains on a part of its batch and says nothing (seen with DeepSpeed 0.19.8).
     `no_backward_sync` does nothing there.
 
 Fix
-    None: no rewrite of the calls helps. Let the engine count micro batches with `gradient_accumulation_steps` in the
-    strategy's `config`, and call `optimizer.step()` after every backward; or add up the losses for one `backward`.
+    None: what is meant is the author's to say. Add up the losses of the micro batches for one `backward`, or use ZeRO
+    stage 0 or 3, which accumulate. `gradient_accumulation_steps` in the strategy's `config` does not help: Fabric steps
+    the optimizer itself, and the engine never counts.
 
 Fires only when DeepSpeed can be in use and the source shows the accumulation: two backward calls of one model in a row,
 or a `step()` that only some turns of the loop reach. A step that is skipped for a loss that is not finite is no
@@ -27,6 +28,7 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.finding import Finding
 from fabric_fix.rule import Rule
 
+_ACCUMULATES = frozenset({"deepspeed_0", "deepspeed_3"})
 _SKIPS = ("isfinite", "isnan", "isinf", "nan", "inf", "skip")
 
 
@@ -44,14 +46,14 @@ class DeepspeedAccumulation(Rule):
                     "under DeepSpeed only the last `backward` before `step()` counts: gradients are not accumulated"
                 )
                 reason = (
-                    "set `gradient_accumulation_steps` in the DeepSpeed config and step after every backward, "
-                    "or add the losses up before one `backward`"
+                    "add the losses up before one `backward`, or use ZeRO stage 0 or 3, which accumulate "
+                    "(`gradient_accumulation_steps` does not help: Fabric steps the optimizer itself)"
                 )
                 yield self.report(program, node, message, reason)
 
 
 def _accumulates(program: Program, event: Backward) -> bool:
-    if not any(known.is_deepspeed(f) for f in event.strategies):
+    if not any(known.is_deepspeed(f) and f not in _ACCUMULATES for f in event.strategies):
         return False
     for earlier in event.repeats:
         if earlier.node is not event.node:
@@ -87,12 +89,40 @@ def _step_is_chosen(program: Program, event: Backward) -> bool:
             continue
         if _every_turn(event, around):
             return False
+        if _waits_by_continue(program, event, step):
+            continue
         branches = [a for a in around if isinstance(a, ast.If) and not _contains(a, event.node)]
         if loops <= set(around) and not branches:
             return False
         if any(word in ast.unparse(branch.test).lower() for branch in branches for word in _SKIPS):
             return False
+        if any(_first_turn_only(program, branch) for branch in branches):
+            return False
     return True
+
+
+def _waits_by_continue(program: Program, event: Backward, step: ast.Call) -> bool:
+    """`if (i + 1) % n != 0: continue` between the backward and the step."""
+    for node in ast.walk(program.tree):
+        if isinstance(node, ast.If) and event.node.lineno <= node.lineno <= step.lineno:
+            counts = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(node.test))
+            if counts and isinstance(node.body[-1], ast.Continue) and not _every_turn(event, [node]):
+                return True
+    return False
+
+
+def _first_turn_only(program: Program, branch: ast.If) -> bool:
+    """`if i:` or `if i > 0:` in a loop over `i`: only the first turn is left out."""
+    test = branch.test
+    name = test.left if isinstance(test, ast.Compare) else test
+    zero = not isinstance(test, ast.Compare) or (
+        isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value == 0
+    )
+    if not isinstance(name, ast.Name) or not zero:
+        return False
+    targets = [getattr(loop, "target", None) for loop in program.syntax.loops(branch)]
+    names = {n.id for target in targets if target is not None for n in ast.walk(target) if isinstance(n, ast.Name)}
+    return name.id in names
 
 
 def _every_turn(event: Backward, around: list[ast.AST]) -> bool:

@@ -30,6 +30,7 @@ from fabric_fix.analysis.events import Setup
 from fabric_fix.analysis.objects import Instance, Obj, Thing, Wrapped, raw
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
+from fabric_fix.between import acting_problem
 from fabric_fix.edits.model import Edit, MoveStatement, Where
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
@@ -44,13 +45,16 @@ from fabric_fix.setups import (
     module_argument,
     moving_problem,
     optimizer_arguments,
-    parameters_problem,
+    source_problem,
     place_of_setup,
     renamed,
     setups_of_model,
     strategy_names,
 )
 from fabric_fix.trial import Trial
+
+_FLAT = frozenset({"xla_fsdp", "fsdp_original_params"})
+"""Families whose sharded parameters only the wrapper has."""
 
 
 class EarlyOptimizer(Rule):
@@ -70,6 +74,10 @@ class EarlyOptimizer(Rule):
                 problem = _early(program, setups, position)
                 if problem is not None:
                     yield self._judge(program, optimizer, problem, wanted, position, setups)
+                elif _over_several(program, setups, position):
+                    message = f"{strategy_names(wanted)} shards the parameters: create the optimizer after the set-ups"
+                    reason = "it has the parameters of several models: create it below the set-up of the last one"
+                    yield self.report(program, _creation_call(setups, position) or optimizer, message, reason)
 
     def _judge(
         self,
@@ -91,9 +99,19 @@ class EarlyOptimizer(Rule):
         failure = trial.failure()
         if failure is not None:
             return self.report(program, node, message, failure)
-        return self.fixed(
-            program, node, message, "Create the optimizer below the set-up of its model", edits, trial.hazards()
-        )
+        hazards = trial.hazards()
+        named = next((str(hazard) for hazard in hazards if hazard.kind == "names"), None)
+        if named is not None:  # the optimizer would get other parameters than before
+            return self.report(program, node, message, named)
+        return self.fixed(program, node, message, "Create the optimizer below the set-up of its model", edits, hazards)
+
+
+def _over_several(program: Program, setups: list[Setup], position: int) -> bool:
+    """Whether an optimizer was created on several models, all of which were set up only later."""
+    models = models_of(program, setups, position)
+    if len(models) < 2 or not models <= program.set_up_models():
+        return False
+    return all(_raw_when_created(program, setups, position, model) for model in models)
 
 
 def _early(program: Program, setups: list[Setup], position: int) -> Obj | None:
@@ -145,16 +163,14 @@ def _moving(program: Program, place: Place, optimizer: ast.expr) -> list[Edit] |
         return f"what line {made.lineno} makes is not surely an optimizer alone, so it cannot be moved"
     model = module_argument(place.setups[0])
     source = None if model is None else spelled(model)
-    problem = parameters_problem(made, source)
+    problem = source_problem(made, source, whole=bool(families(place.setups) & _FLAT))
     if problem is not None or source is None:
         return problem or "the model has no name"
     target = ast.unparse(place.target)
     start = place.block.index(made)
     passed = place.block[start + 1 : place.index + 1]
-    problem = computing_problem(made) if len(passed) > 1 else None
-    if problem is not None:
-        return f"the optimizer cannot be created later: {problem}"
-    problem = moving_problem(made, passed, frozenset({source, target, f"{source}.parameters"}))
+    problem = computing_problem(made) or acting_problem(program, passed[:-1], source) if len(passed) > 1 else None
+    problem = problem or moving_problem(made, passed, frozenset({source, target, f"{source}.parameters"}))
     if problem is not None:
         return f"the optimizer cannot be created later: {problem}"
     edits = renamed([made.value], source, target) if source != target else []

@@ -28,6 +28,7 @@ from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Setup
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
+from fabric_fix.between import acting_problem
 from fabric_fix.edits.model import (
     Edit,
     InsertStatement,
@@ -49,12 +50,15 @@ from fabric_fix.setups import (
     module_argument,
     moving_problem,
     optimizer_arguments,
-    parameters_problem,
+    source_problem,
     place_of_setup,
     renamed,
     strategy_names,
 )
 from fabric_fix.trial import Trial
+
+_FLAT = frozenset({"xla_fsdp", "fsdp_original_params"})
+"""Families whose sharded parameters only the wrapper has."""
 
 
 class JointSetup(Rule):
@@ -88,7 +92,11 @@ class JointSetup(Rule):
         failure = trial.failure()
         if failure is not None:
             return self.report(program, node, message, failure)
-        return self.fixed(program, node, message, "Set the model up first, then its optimizer", edits, trial.hazards())
+        hazards = trial.hazards()
+        named = next((str(hazard) for hazard in hazards if hazard.kind == "names"), None)
+        if named is not None:  # the optimizer would get other parameters than before
+            return self.report(program, node, message, named)
+        return self.fixed(program, node, message, "Set the model up first, then its optimizer", edits, hazards)
 
 
 def _separating(program: Program, place: Place) -> list[Edit] | str:
@@ -129,11 +137,12 @@ def _moving(program: Program, place: Place, made: ast.Assign, source: str, targe
     if not makes_optimizer(program, made):
         return f"what line {made.lineno} makes is not surely an optimizer alone, so it cannot be moved"
     start = place.block.index(made)
-    problem = parameters_problem(made, source)
+    problem = source_problem(made, source, whole=bool(families(place.setups) & _FLAT))
     if problem is not None:
         return problem
     passed = place.block[start + 1 : place.index]
-    problem = moving_problem(made, passed) or (computing_problem(made) if passed else None)
+    problem = moving_problem(made, passed)
+    problem = problem or (computing_problem(made) or acting_problem(program, passed, source) if passed else None)
     if problem is not None:
         return f"the optimizer cannot be made below the set-up: {problem}"
     edits = renamed([made.value], source, target) if source != target else []

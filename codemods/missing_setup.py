@@ -97,34 +97,58 @@ class MissingSetup(Rule):
                     events.append((calls[0], list(dict.fromkeys(m for found in models for m in found))))
         reported: set[tuple[ast.Call, str | None]] = set()
         for call, found in sorted(events, key=lambda pair: (pair[0].node.lineno, pair[0].node.col_offset)):
-            for model in found:
-                if model in seen:
+            for models in _alternatives(program, found):
+                if seen.issuperset(models):
                     continue
-                seen.add(model)
-                finding = self._judge(program, call, model)
+                seen.update(models)
+                finding = self._judge(program, call, models)
                 if finding.fix is not None or (call.node, finding.reason) not in reported:
                     reported.add((call.node, finding.reason))
                     yield finding
 
-    def _judge(self, program: Program, call: Call, model: Obj) -> Finding:
+    def _judge(self, program: Program, call: Call, models: list[Obj]) -> Finding:
         node = call.node
-        message = (
-            f"the model behind this `{call.method}` is never set up: Fabric's strategy and precision do not reach it"
-        )
-        optimizers = _optimizers_of(program, model)
-        problem = _problem(program, call, model, optimizers)
+        message = f"the model behind this `{call.method}` is {_how_far(program, call, models)}"
+        message += ": Fabric's strategy and precision do not reach it"
+        optimizers = list(dict.fromkeys(o for model in models for o in _optimizers_of(program, model)))
+        problem = _problem(program, call, models, optimizers)
         if problem is not None:
             return self.report(program, node, message, problem)
         reason = "model and optimizer have no names in one function with Fabric: set them up where they are made"
-        for plan in _plans(program, call, model, optimizers):
+        for plan in _plans(program, call, models, optimizers):
             edits: list[Edit] = [InsertStatement(Span.of(plan.anchor), plan.where, plan.code)]
             trial = Trial(program, edits)
-            failure = trial.failure() or _ineffective(trial, node, model)
+            failure = trial.failure() or _ineffective(trial)
             if failure is None:
-                hazards = [] if surely_raw(model) else ["the source does not show that the model is a raw one"]
+                hazards = [] if all(surely_raw(model) for model in models) else ["the source does not show that the model is a raw one"]
                 return self.fixed(program, node, message, f"Insert `{plan.code}`", edits, [*trial.hazards(), *hazards])
             reason = failure
         return self.report(program, node, message, reason)
+
+
+def _alternatives(program: Program, models: list[Obj]) -> list[list[Obj]]:
+    """The models in groups of those that go by one name: made in different branches, say."""
+    groups: list[list[Obj]] = []
+    for model in models:
+        names = program.interpreter.bindings.get(model, {}).keys()
+        for group in groups:
+            if any(names & program.interpreter.bindings.get(other, {}).keys() for other in group):
+                group.append(model)
+                break
+        else:
+            groups.append([model])
+    return groups
+
+
+def _how_far(program: Program, call: Call, models: list[Obj]) -> str:
+    """Whether the model is set up on no path, or not on all of them."""
+    argument = call.argument("module", 0) if isinstance(call, NoSync) else None
+    values = argument.value if argument is not None else getattr(call, "deps", frozenset())
+    names = {name for model in models for name in program.interpreter.bindings.get(model, {})}
+    for obj in values:
+        if isinstance(obj, Wrapped) and names & program.interpreter.bindings.get(obj, {}).keys():
+            return f"not set up on the path through line {_line(models[0])}"
+    return "never set up"
 
 
 def _never_set_up(program: Program, call: Call) -> list[Obj]:
@@ -142,8 +166,10 @@ def _never_set_up(program: Program, call: Call) -> list[Obj]:
 
 
 def _of_loss(program: Program, call: Backward) -> list[Obj]:
-    if any(argument.name == "model" for argument in call.args):
-        return []
+    named = next((argument.value for argument in call.args if argument.name == "model"), None)
+    if named is not None:
+        bare = bool(named) and all(surely_raw(obj) and not _is_set_up(program, obj) for obj in named)
+        return sorted(named, key=_line) if bare else []
     candidates = [obj for obj in call.deps if not isinstance(obj, Wrapped) and not _is_set_up(program, obj)]
     candidates = sorted(filter(has_parameters, candidates), key=_line)
     trained = [
@@ -193,15 +219,16 @@ def _optimizers_of(program: Program, model: Obj) -> list[Obj]:
     return sorted(found, key=_line)
 
 
-def _problem(program: Program, call: Call, model: Obj, optimizers: list[Obj]) -> str | None:
+def _problem(program: Program, call: Call, models: list[Obj], optimizers: list[Obj]) -> str | None:
     """Why no set-up can be inserted, whatever the place."""
     for optimizer in optimizers:
-        others = models_of_optimizer(optimizer) - {model}
+        others = models_of_optimizer(optimizer) - set(models)
         if any(has_parameters(other) and (surely_raw(other) or _optimizers_of(program, other)) for other in others):
             return "its optimizer has the parameters of several models: set each up with an optimizer of its own"
         if wrapped_optimizers(program, optimizer):
             return "its optimizer is set up alone: set both up with `fabric.setup(model, optimizer)`"
-    if isinstance(model, Thing) and any(wrapped.inner in model.sources for wrapped in program.interpreter.wrapped()):
+    sources = {part for model in models if isinstance(model, Thing) for part in model.sources}
+    if any(wrapped.inner in sources for wrapped in program.interpreter.wrapped()):
         return "a part of it is set up alone, which would wrap the same parameters twice: set up the whole only"
     separate = call.strategies & known.SEPARATE_ONLY
     if separate:
@@ -226,20 +253,21 @@ def wrapped_optimizers(program: Program, optimizer: Obj) -> bool:
     return False
 
 
-def _plans(program: Program, call: Call, model: Obj, optimizers: list[Obj]) -> Iterator[Plan]:
+def _plans(program: Program, call: Call, models: list[Obj], optimizers: list[Obj]) -> Iterator[Plan]:
     """The places where a set-up could go: for each function that names the model, its optimizers and Fabric."""
     bindings = program.interpreter.bindings
-    frames = list(dict.fromkeys(frame for frame, _ in bindings.get(model, {})))
+    shared = set.intersection(*(set(bindings.get(model, {})) for model in models))
+    frames = list(dict.fromkeys(frame for frame, _ in shared))
     for frame in sorted(frames, key=lambda frame: frame.depth):
         fabric = _fabric_name(program, frame, call)
         if fabric is None:
             continue
-        names = [place for other, place in bindings[model] if other is frame]
+        names = [place for other, place in shared if other is frame]
         choices = [[place for other, place in bindings.get(o, {}) if other is frame] for o in optimizers]
         if not all(choices):
             continue
         for name, *chosen in product(sorted(names, key=_rank), *[sorted(c, key=_rank) for c in choices]):
-            plan = _plan(program, frame, call, model, optimizers, name, tuple(dict.fromkeys(chosen)), fabric)
+            plan = _plan(program, frame, call, models, optimizers, name, tuple(dict.fromkeys(chosen)), fabric)
             if plan is not None:
                 yield plan
 
@@ -265,7 +293,7 @@ def _plan(
     program: Program,
     frame: Frame,
     call: Call,
-    model: Obj,
+    models: list[Obj],
     optimizers: list[Obj],
     name: str,
     chosen: tuple[str, ...],
@@ -273,16 +301,18 @@ def _plan(
 ) -> Plan | None:
     """The statement beside which the set-up goes in one function, or None."""
     bindings = program.interpreter.bindings
-    made = bindings[model][(frame, name)]
-    block = program.syntax.block(made)
-    statements = [made, *(s for o in optimizers for (f, p), s in bindings[o].items() if f is frame and p in chosen)]
+    made = [bindings[model][(frame, name)] for model in models]
+    block = _common_block(program, made)
+    if block is None:
+        return None
+    statements = [*made, *(s for o in optimizers for (f, p), s in bindings[o].items() if f is frame and p in chosen)]
     statements += _conditions(program, frame, call, fabric)
     indices = [program.syntax.in_block(statement, block) for statement in statements]
-    known_indices = list(indices[: 1 + len(optimizers)])
+    known_indices = list(indices[: len(made) + len(optimizers)])
     if any(index is None for index in known_indices) or _unbound(call, frame, (name, *chosen)):
         return None
     last = max(index for index in indices if index is not None)
-    first = _first_telling(program, frame, block, {model, *optimizers}, last)
+    first = _first_telling(program, frame, block, {*models, *optimizers}, last)
     last = max(last, _last_scheduler(program, frame, block, set(optimizers), last, first))
     if first is None:
         return Plan(name, chosen, fabric, block[last], Where.AFTER)
@@ -290,6 +320,17 @@ def _plan(
     if isinstance(anchor, ast.If) and "__name__" in ast.unparse(anchor.test):
         return None
     return Plan(name, chosen, fabric, anchor, Where.BEFORE)
+
+
+def _common_block(program: Program, statements: list[ast.stmt]) -> list[ast.stmt] | None:
+    """The innermost block that all the statements stand in, directly or deeper."""
+    block = program.syntax.block(statements[0])
+    while any(program.syntax.in_block(statement, block) is None for statement in statements):
+        around = next((a for a in program.syntax.ancestors(block[0]) if isinstance(a, ast.stmt)), None)
+        if around is None or isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return None
+        block = program.syntax.block(around)
+    return block
 
 
 def _conditions(program: Program, frame: Frame, call: Call, fabric: str) -> list[ast.stmt]:
@@ -355,7 +396,7 @@ def _last_scheduler(
     return last
 
 
-def _ineffective(trial: Trial, node: ast.Call, model: Obj) -> str | None:
+def _ineffective(trial: Trial) -> str | None:
     """Whether the raw objects go on being used elsewhere after the inserted set-up."""
     inserted = [call for call in trial.after.setups() if getattr(call, "_fabric_fix_new", False)]
     left = trial.left_raw(inserted)

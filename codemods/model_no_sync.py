@@ -23,7 +23,7 @@ from fabric_fix.analysis import known
 from fabric_fix.analysis.events import NoSync
 from fabric_fix.analysis.objects import Inside, Instance, Obj, Thing, Wrapped, raw
 from fabric_fix.analysis.program import Program
-from fabric_fix.certainty import fabric_place
+from fabric_fix.certainty import fabric_place, wrapped_name
 from fabric_fix.edits.model import AddArgument, Edit, ReplaceExpression
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
@@ -38,17 +38,25 @@ class ModelNoSync(Rule):
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `no_sync()` of wrapped modules."""
         for node, events in program.no_syncs().items():
-            of_model = [event for event in events if event.via == "model" or _of_raw(node, event)]
+            of_model = [event for event in events if event.via in ("model", "raw") or _of_raw(node, event)]
             models = {raw(obj) for event in of_model for obj in event.args[0].value}
-            if of_model and len(of_model) == len(events) and not any(_has_own(model) for model in models):
+            if _asks_for_it(program, node) or any(_has_own(model) for model in models):
+                continue
+            if of_model and len(of_model) == len(events):
                 yield self._judge(program, node, of_model, models)
 
     def _judge(self, program: Program, node: ast.Call, events: list[NoSync], models: set[Obj]) -> Finding:
         message = "`no_sync()` is not there on a set-up model: use `fabric.no_backward_sync(model)`"
         fabric = fabric_place(events)
         assert isinstance(node.func, ast.Attribute)
+        name = None
+        if events[0].via == "raw":
+            wanted = {event: obj for event in events for obj in event.args[0].value if isinstance(obj, Wrapped)}
+            name = wrapped_name(events, dict(wanted)) if len(wanted) == len(events) else None
+            if name is None:
+                return self.report(program, node, message, "the set-up model has no name here: pass it to this function")
         receivers = {use.obj for use in program.uses() if use.node is node and use.kind == "method"}
-        if not all(isinstance(obj, (Wrapped, Inside)) for obj in receivers):
+        if name is None and not all(isinstance(obj, (Wrapped, Inside)) for obj in receivers):
             return self.report(program, node, message, "the model can also be one that Fabric did not set up")
         model = node.func.value if events[0].via == "model" else getattr(node.func.value, "value", node.func.value)
         if fabric is None:
@@ -59,7 +67,7 @@ class ModelNoSync(Rule):
             )
         edits: list[Edit] = [
             ReplaceExpression(Span.of(node.func), f"{fabric}.no_backward_sync"),
-            AddArgument(Span.of(node), ast.unparse(model), index=0),
+            AddArgument(Span.of(node), name or ast.unparse(model), index=0),
         ]
         hazards = [] if all(_surely_none(model) for model in models) else ["the class of the model is not known here"]
         return self.fixed(program, node, message, f"Call `{fabric}.no_backward_sync`", edits, hazards)
@@ -71,8 +79,19 @@ def _of_raw(node: ast.Call, event: NoSync) -> bool:
     return event.via == "inside" and isinstance(inner, ast.Attribute) and inner.attr in ("module", "_original_module")
 
 
+def _asks_for_it(program: Program, node: ast.Call) -> bool:
+    """Whether the call stands behind `hasattr(model, "no_sync")`."""
+    for around in program.syntax.ancestors(node):
+        test = getattr(around, "test", None)
+        if isinstance(test, ast.expr) and "hasattr" in ast.unparse(test) and "no_sync" in ast.unparse(test):
+            return True
+    return False
+
+
 def _has_own(model: Obj) -> bool:
-    return isinstance(model, Instance) and model.cls.method("no_sync") is not None
+    if isinstance(model, Instance):
+        return model.cls.method("no_sync") is not None
+    return isinstance(model, Thing) and "DataParallel" in model.callee
 
 
 def _surely_none(model: Obj) -> bool:

@@ -35,6 +35,7 @@ from fabric_fix.analysis.events import Setup, Use
 from fabric_fix.analysis.objects import Inside, Obj
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
+from fabric_fix.between import capture_problem, caught_problem, leaving_problem, parameters_problem
 from fabric_fix.edits.model import (
     AddArgument,
     AddImport,
@@ -67,12 +68,10 @@ from fabric_fix.trial import Trial
 MOST_DUPLICATED = 4
 """Statements between the two calls that are written into both branches; with more the fix is left to the user."""
 
-_OF_THE_WRAPPER = ("device", "dtype")
-"""Attributes that the wrapper has and a raw module need not have (`_DeviceDtypeModuleMixin`)."""
-_ALLOWED_METHODS = (known.HARMLESS_METHODS | {"step", "zero_grad", "add_param_group", "named_parameters"}) - {
-    "state_dict",
-    "mark_forward_method",
-}
+_OF_THE_WRAPPER = ("device", "dtype", "forward")
+"""Attributes that the wrapper has and a raw module need not have (`_DeviceDtypeModuleMixin`), or has as another."""
+_ALLOWED_METHODS = {"parameters", "buffers", "train", "eval", "requires_grad_", "modules", "load_state_dict", "zero_grad"}
+_ALLOWED_METHODS |= {"step", "add_param_group"}
 
 
 @dataclass
@@ -101,7 +100,7 @@ class SplitSetup(Rule):
                 yield self._judge(program, node, setups, wanted)
 
     def _judge(self, program: Program, node: ast.Call, setups: list[Setup], wanted: frozenset[str]) -> Finding:
-        message = f"{strategy_names(wanted)} takes model and optimizer in one `setup` call, not set up apart"
+        message = f"model and optimizer are set up apart, and {strategy_names(wanted)} wants them in one `setup` call"
         optimizer = place_of_setup(program, node, setups)
         if isinstance(optimizer, str):
             return self.report(
@@ -125,13 +124,16 @@ class SplitSetup(Rule):
             edits = _joining(program, optimizer, pairs, first, last, end)
             if isinstance(edits, str):
                 return self.report(program, node, message, edits)
+            reason = _seen_between(program, optimizer, pairs, end)
+            if reason is not None:
+                continue
             trial = Trial(program, edits)
             hazards = trial.hazards()
             reason = trial.failure() or _told(trial, pairs) or next((str(h) for h in hazards if h.fatal), None)
             reason = reason or trial.refused_scheduler()
             if reason is None:
                 fix = "Join the set-ups in one call"
-                return self.fixed(program, node, message, fix, edits)
+                return self.fixed(program, node, message, fix, edits, _made_too_soon(program, optimizer, pairs))
         return self.report(program, node, message, reason or "nothing to join")
 
     def _branch(
@@ -153,7 +155,7 @@ class SplitSetup(Rule):
             if isinstance(joint, str):
                 return self.report(program, node, message, joint)
             alone, trial = Trial(program, joint), Trial(program, edits)
-            reason = alone.failure() or _told(alone, pairs) or alone.refused_scheduler() or trial.failure()
+            reason = _seen_between(program, optimizer, pairs, end) or alone.failure() or _told(alone, pairs) or alone.refused_scheduler() or trial.failure()
             if reason is None:
                 return self.fixed(program, node, message, "Join the set-ups where the strategy wants it", edits)
         return self.report(program, node, message, reason or "nothing to join")
@@ -403,13 +405,52 @@ def _indented(line: str) -> str:
     return "\n".join(f"    {part}" for part in line.split("\n"))
 
 
+def _seen_between(program: Program, optimizer: Place, pairs: list[Pair], end: int) -> str | None:
+    """What the statements between the two calls do that the syntax alone shows to be in the way."""
+    problem = caught_problem(program, optimizer.statement)
+    for pair in pairs:
+        start, stop = sorted((pair.module.index, optimizer.index))
+        others = {optimizer.statement, *(p.module.statement for p in pairs)}
+        between = [statement for statement in optimizer.block[start + 1 : end + 1] if statement not in others]
+        first = pair.module if pair.module.index < optimizer.index else optimizer
+        places = [ast.unparse(target) for target in _targets(first)]
+        if stop - start == 1 and not between:
+            return None
+        problem = problem or leaving_problem(program, between)
+        for place in places:
+            problem = problem or capture_problem(program, between, place)
+            problem = problem or parameters_problem(program, [*between, optimizer.statement], place)
+    return problem
+
+
+def _made_too_soon(program: Program, optimizer: Place, pairs: list[Pair]) -> list[str]:
+    """Optimizers that look at the device of the parameters when they are made, which is now before Fabric moves them."""
+    if program.project.requires("torch", 2, 4):
+        return []
+    for pair in pairs:
+        for statement in optimizer.block[pair.module.index + 1 : optimizer.index + 1]:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Call) and any(_is_true(k) for k in node.keywords if k.arg == "fused"):
+                    return ["`fused=True` refuses parameters that are not on the device yet, before torch 2.4"]
+                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Adagrad"):
+                    return ["Adagrad makes its state on the device that the parameters have when it is made"]
+    return []
+
+
+def _is_true(keyword: ast.keyword) -> bool:
+    return not (isinstance(keyword.value, ast.Constant) and not keyword.value.value)
+
+
 def _told(trial: Trial, pairs: list[Pair]) -> str | None:
     """What stands between the two calls and can tell the raw model, which it would get now, from the wrapped one."""
+    own = {pair.module.statement.lineno for pair in pairs}
     for use in trial.now_raw():
+        if use.kind == "keep" and use.stmt.lineno in own:
+            continue  # the set-up's own target
         if _tells(use):
             line = getattr(use.node, "lineno", use.stmt.lineno)
-            what = use.detail or {"call": "a forward", "load": "a checkpoint"}.get(use.kind, use.kind)
-            return f"between the calls, on line {line}, `{what}` works on the wrapped object, and would get the raw one"
+            what = {"call": "a forward", "load": "a checkpoint", "keep": "what is kept"}.get(use.kind, f"`{use.detail}`")
+            return f"{what} on line {line} works on the wrapped object, and would get the raw one"
     return None
 
 

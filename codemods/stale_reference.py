@@ -85,10 +85,10 @@ class StaleReference(Rule):
 def _faulty(program: Program) -> dict[Wrapped, list[Use]]:
     """Working uses of raw objects after their one set-up, where the wrapped object is not what is used there."""
     trained = {obj for events in program.backwards().values() for event in events for obj in event.deps}
-    also_wrapped = {(use.node, use.kind) for use in program.uses() if isinstance(use.obj, Wrapped)}
+    also_wrapped = {(use.node, use.kind, use.frame) for use in program.uses() if isinstance(use.obj, Wrapped)}
     found: dict[Wrapped, list[Use]] = {}
     for use in program.uses():
-        if use.kind not in _MESSAGES or not use.after or (use.node, use.kind) in also_wrapped:
+        if use.kind not in _MESSAGES or not use.after or (use.node, use.kind, use.frame) in also_wrapped:
             continue
         if isinstance(use.obj, Wrapped) or not _works(use, trained) or _through_strategy(use):
             continue

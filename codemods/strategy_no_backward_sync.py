@@ -33,7 +33,7 @@ from fabric_fix.certainty import fabric_place, module_argument_of, surely_raw, w
 from fabric_fix.edits.model import Edit, ReplaceExpression
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
-from fabric_fix.scopes import is_wrapped
+from fabric_fix.scopes import inside_fabric, is_wrapped
 from fabric_fix.setups import wrapped_of
 
 
@@ -47,7 +47,7 @@ class StrategyNoBackwardSync(Rule):
         """Find `no_backward_sync` called on a strategy or on its control."""
         for node, events in program.no_syncs().items():
             past = [event for event in events if event.via in ("strategy", "control")]
-            if past and not any("own" in event.strategies for event in past):
+            if past and not any("own" in event.strategies for event in past) and not inside_fabric(program, node):
                 yield self._judge(program, node, past)
 
     def _judge(self, program: Program, node: ast.Call, events: list[NoSync]) -> Finding:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from fabric_fix.finding import Applicability, Finding, Fix, Span
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from fabric_fix.analysis.program import Program
     from fabric_fix.edits.model import Edit
     from fabric_fix.trial import Hazard
+
+
+_KEY = re.compile(r"\['([^'\"\\\\]*)'\]")
 
 
 class Rule:
@@ -53,6 +58,8 @@ class Rule:
         fatal = [hazard for hazard in hazards if getattr(hazard, "fatal", False)]
         if fatal:
             return self.report(program, node, message, "; ".join(str(hazard) for hazard in fatal[:3]))
+        edits = [_quoted(edit, program.text) for edit in edits]
+        fix = _in_quotes_of(program.text, fix)
         applicability = Applicability.UNSAFE if hazards else Applicability.SAFE
         reason = "; ".join(str(hazard) for hazard in hazards[:3]) or None
         return self._finding(program, node, message, Fix(fix, tuple(edits), applicability), reason)
@@ -69,6 +76,23 @@ class Rule:
             reason=reason,
             statement=_header(statement),
         )
+
+
+def _quoted(edit: Edit, text: str) -> Edit:
+    """An edit whose code has keys (`state["model"]`) in the quotes that the file has them in."""
+    for name in ("code", "targets"):
+        code = getattr(edit, name, None)
+        if isinstance(code, str) and "['" in code:
+            edit = replace(edit, **{name: _in_quotes_of(text, code)})  # type: ignore[arg-type]
+    return edit
+
+
+def _in_quotes_of(text: str, code: str) -> str:
+    def requote(match: re.Match[str]) -> str:
+        double = f'["{match[1]}"]'
+        return double if double in text and match[0] not in text else match[0]
+
+    return _KEY.sub(requote, code)
 
 
 def _header(statement: ast.stmt) -> Span:

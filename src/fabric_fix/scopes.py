@@ -70,6 +70,12 @@ def is_wrapped(value: Value, kind: str = "module") -> bool:
     return bool(value) and all(isinstance(obj, Wrapped) and obj.kind == kind for obj in value)
 
 
+def inside_fabric(program: Program, node: ast.AST) -> bool:
+    """Whether a node stands in a subclass of Fabric, which may talk to its strategy as Fabric itself does."""
+    around = set(program.syntax.ancestors(node))
+    return any(cls.kind == "fabric" and cls.node in around for cls in program.interpreter.classes)
+
+
 def listed(names: Iterable[str]) -> str:
     """Names for a message: `a`, `b` and `c`."""
     quoted = [f"`{name}`" for name in names]

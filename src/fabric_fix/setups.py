@@ -99,9 +99,18 @@ def models_of(program: Program, setups: list[Setup], position: int) -> frozenset
         if position < len(values):
             for obj in values[position]:
                 found |= models_of_optimizer(obj)
-    if len(found) > 1:  # configuration objects and the like went into a factory beside the model
-        found = {obj for obj in found if obj in program.set_up_models()} or found
+    if len(found) > 1:  # configuration objects and the like may have gone into a factory beside the model
+        known_models = {obj for obj in found if obj in program.set_up_models()}
+        if known_models and not any(_has_parameters_of_its_own(obj) for obj in found - known_models):
+            found = known_models
     return frozenset(found)
+
+
+def _has_parameters_of_its_own(obj: Obj) -> bool:
+    """Whether an object beside the models surely is a model or a parameter as well."""
+    if isinstance(obj, Instance):
+        return obj.cls.kind == "module"
+    return isinstance(obj, Thing) and (known.is_module_class(obj.callee) or obj.callee.endswith(".Parameter"))
 
 
 def setups_of_model(program: Program, model: Obj) -> dict[ast.Call, list[Setup]]:
@@ -208,16 +217,25 @@ def moving_problem(moved: ast.stmt, passed: Sequence[ast.stmt], allowed: frozens
     return None
 
 
-def parameters_problem(made: ast.Assign, source: str | None) -> str | None:
-    """Why an optimizer is not made from the parameters of a model in a way that its wrapper can give as well."""
+def source_problem(made: ast.Assign, source: str | None, whole: bool) -> str | None:
+    """Why an optimizer is not made from the parameters of a model in a way that its wrapper can give as well.
+
+    With `whole`, only `model.parameters()` of the model itself counts: under XLA FSDP, and FSDP with flat parameters,
+    only the wrapper has the sharded ones.
+    """
     parts = [] if source is None else list(readings(made.value, source))
     if not parts:
         return (
             f"the optimizer on line {made.lineno} is not made from the parameters of `{source or 'the model'}` directly"
         )
-    owned = {id(node.value) for node in ast.walk(made.value) if isinstance(node, ast.Attribute)}
+    of_all = ("parameters", "named_parameters")
+    attributes = [node for node in ast.walk(made.value) if isinstance(node, ast.Attribute)]
+    owned = {id(node.value) for node in attributes if not whole or node.attr in of_all}
     if any(id(part) not in owned for part in parts):
-        return f"line {made.lineno} does with `{source}` what its wrapper does not take (an index, a function)"
+        part = next(part for part in parts if id(part) not in owned)
+        around = next(n for n in ast.walk(made.value) if part in ast.iter_child_nodes(n))
+        used = ast.unparse(around)
+        return f"line {made.lineno} uses `{used}`, which the wrapped model does not give: pass `{source}.parameters()`"
     return None
 
 

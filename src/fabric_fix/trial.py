@@ -91,7 +91,8 @@ class Trial:
         assert isinstance(use.obj, Wrapped)
         line = getattr(use.node, "lineno", use.stmt.lineno)
         if use.kind == "isinstance" and not _passes_isinstance(use):
-            return Hazard(line, f"`isinstance(…, {use.detail})` is false for the wrapped object", kind="isinstance")
+            what = f"`isinstance(…, {use.detail})` is false for the wrapped object"
+            return Hazard(line, what, fatal=self._raises_without(use.node), kind="isinstance")
         if use.kind == "type":
             return Hazard(line, "`type(…)` gives the wrapper's class", kind="type")
         if use.kind in ("index", "iterate") and use.obj.kind == "module":
@@ -119,6 +120,24 @@ class Trial:
                 return f"the scheduler on line {line} would be made on DeepSpeed's wrapped optimizer, which it refuses"
         return None
 
+    def _raises_without(self, test: ast.AST) -> bool:
+        """Whether the program raises where a test is false."""
+        if test not in self.after.syntax.parents:
+            return False
+        parent = self.after.syntax.parents[test]
+        if isinstance(parent, ast.Assert):
+            return True
+        if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+            around = self.after.syntax.parents[parent]
+            return isinstance(around, ast.If) and around.test is parent and isinstance(around.body[-1], ast.Raise)
+        while isinstance(parent, ast.If):
+            if not parent.orelse:
+                return False
+            if isinstance(parent.orelse[-1], ast.Raise):
+                return True
+            parent = parent.orelse[0]
+        return False
+
     def _refuses_scheduler(self, use: Use) -> bool:
         """StepLR(wrapped) raises under ZeRO 1 to 3: "... is not an Optimizer" (seen with DeepSpeed 0.19.8)."""
         if not known.is_scheduler_class(use.detail):
@@ -141,6 +160,8 @@ class Trial:
             return None
         if _runs_no_submodule(use.obj.inner, use.detail):
             return None
+        if use.detail in known.NAMES_PARTS:
+            return Hazard(line, f"`.{use.detail}()` gives other parts and names on the wrapped module", kind="names")
         what = f"`.{use.detail}()` on the wrapped module raises under DDP, FSDP and DeepSpeed when it runs a submodule"
         return Hazard(line, f"{what}, unless marked with `mark_forward_method`")
 

@@ -50,6 +50,7 @@ def _attribute(it: Interpreter, target: ast.Attribute, value: Value) -> None:
     if target.attr == "grad":
         it.set_fact(None, "#plain", EMPTY)  # gradients set by hand: nothing is known of a step after it
     owners = evaluate(it, target.value)
+    _kept(it, target, value)
     for owner in owners:
         it.use(owner, "setattr", target, target.attr)
         if isinstance(owner, Instance) and _setter(it, owner, target.attr, value):
@@ -59,6 +60,12 @@ def _attribute(it: Interpreter, target: ast.Attribute, value: Value) -> None:
         if isinstance(owner, (Instance, Thing, Class, FabricObj)):
             it.set_field(owner, target.attr, value, weak=len(owners) > 1)
     _bind(it, target, value)
+
+
+def _kept(it: Interpreter, target: ast.expr, value: Value) -> None:
+    """An object goes to a place that outlives the name it came from."""
+    for obj in value:
+        it.use(obj, "keep", target)
 
 
 def _setter(it: Interpreter, owner: Instance, name: str, value: Value) -> bool:
@@ -75,11 +82,14 @@ def _setter(it: Interpreter, owner: Instance, name: str, value: Value) -> bool:
 
 def _subscript(it: Interpreter, target: ast.Subscript, value: Value) -> None:
     key = subscript_key(it, target.slice)
+    _kept(it, target, value)
     for owner in evaluate(it, target.value):
         if isinstance(owner, (Collection, Thing)):
             it.set_field(owner, key or "*", value, weak=key is None)
         elif isinstance(owner, Sequence) and key is not None and key[1:].isdigit() and int(key[1:]) < len(owner.items):
             owner.items[int(key[1:])] = value
+        elif isinstance(owner, Sequence) and key is None:
+            owner.items = [old | value for old in owner.items]
     _bind(it, target, value)
 
 

@@ -65,7 +65,7 @@ def _note_gradients(it: Interpreter, node: ast.Call, name: str, receivers: Value
         fabric_calls.plain_backward(it, node, receivers, args)
     elif name == "zero_grad":
         owned = frozenset().union(*(fabric_calls.models_of_optimizer(obj) for obj in receivers))
-        fabric_calls.drop_gradients(it, owned | raws(receivers))
+        fabric_calls.zero_gradients(it, owned | raws(receivers))
     elif name == "zero_" and isinstance(node.func, ast.Attribute) and getattr(node.func.value, "attr", "") == "grad":
         fabric_calls.drop_gradients(it, EMPTY)
 
@@ -258,6 +258,7 @@ def instantiate(it: Interpreter, cls: Class, node: ast.Call, args: list[Argument
         obj = it.remember(("instance", cls, node, it.frame), Instance(cls, node, it.frame))
         assert isinstance(obj, Instance)
         obj.meta = it.meta > 0
+        it.state.drop(obj, "#setup")  # made anew, in a loop say
         if cls.kind in ("optimizer", "scheduler"):
             obj.deps = obj.deps | argument_gradients(it, args[:1])
         if it.repeating:
@@ -290,6 +291,10 @@ def call_function(
 ) -> Value:
     """Follow a call into a function of the program, with its arguments' values."""
     it.step()
+    if _is_abstract(function):
+        if isinstance(node, ast.Call):
+            pass_arguments(it, node, args, detail=function.name)
+        return frozenset((derived(it, "call", node, function.name, argument_gradients(it, args)),))
     chain = it.frame.chain()
     if len(chain) > MAX_DEPTH or any(frame.function is function for frame in chain) or _aside(it, function, chain):
         if isinstance(node, ast.Call):
@@ -306,6 +311,18 @@ def _aside(it: Interpreter, function: Function, chain: list[Frame]) -> bool:
         return False
     others = [frame for frame in chain if frame.function is not None and not it.relevance.of(frame.function.node)]
     return len(others) >= MAX_ASIDE
+
+
+def _is_abstract(function: Function) -> bool:
+    """Whether a method only says that subclasses have it: what they do is not known here."""
+    if isinstance(function.node, ast.Lambda):
+        return False
+    if any(decorator.rpartition(".")[2].startswith("abstract") for decorator in function.decorators):
+        return True
+    body = [stmt for stmt in function.node.body if not (isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant))]
+    if len(body) == 1 and isinstance(body[0], ast.Raise) and function.owner is not None:
+        return "NotImplemented" in ast.unparse(body[0])
+    return False
 
 
 def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[str, Value], node: ast.AST) -> Value:

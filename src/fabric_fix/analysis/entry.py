@@ -114,7 +114,7 @@ def _walk_class(it: Interpreter, cls: Class) -> None:
     start = it.state
     methods = [m for m in _methods(cls) if m.name != "__init__" and "staticmethod" not in m.decorators]
     methods = [m for m in methods if "classmethod" not in m.decorators]
-    called = _called_by_siblings(methods)
+    called = _called_by_siblings([*methods, *([init] if init is not None else [])])
     entries = [m for m in methods if m.name not in called] or methods
     ends: dict[Function, State] = {}
     for method in entries:

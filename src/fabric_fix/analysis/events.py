@@ -73,6 +73,8 @@ class Backward(Call):
     """The models that the loss was computed from, wrapped or raw."""
     models: Value = EMPTY
     """The wrapped modules that this Fabric has set up when it runs."""
+    count: int = 0
+    """How many modules, at the most, were set up before it on one path (3 stands for more)."""
     many: bool = False
     """One of them stands for several (set up in a loop)."""
     group: set[Backward] = field(default_factory=set)
@@ -138,7 +140,7 @@ class Use:
     obj: Obj
     kind: str
     """call, method, attr, index, setattr, isinstance, type, save, pass, input, iterate, step, setup, sync, backward,
-    clip, load, store, strategy, return."""
+    clip, load, store, strategy, return, keep."""
     node: ast.AST
     stmt: ast.stmt
     frame: Frame

@@ -67,9 +67,18 @@ def _sequence(
         return _collection(it, node)
     made = it.remember(("sequence", node, it.frame), Sequence(node))
     assert isinstance(made, Sequence)
-    made.items = [visit(it, part) for part in node.elts]
+    is_list = isinstance(node, ast.List) and visit is evaluate
+    made.items = [_keeping(it, part) if is_list else visit(it, part) for part in node.elts]
     made.of = "list" if isinstance(node, ast.List) else "tuple"
     return frozenset((made,))
+
+
+def _keeping(it: Interpreter, node: ast.expr) -> Value:
+    """The value of an element of a list, set or dict, which keeps it."""
+    value = evaluate(it, node)
+    for obj in value:
+        it.use(obj, "keep", node)
+    return value
 
 
 def collection(it: Interpreter, node: ast.AST) -> Collection:
@@ -86,7 +95,7 @@ def _collection(it: Interpreter, node: ast.Tuple | ast.List | ast.Set) -> Value:
         if isinstance(part, ast.Starred):
             found = found | elements(it, evaluate(it, part.value), part.value)
         else:
-            found = found | evaluate(it, part)
+            found = found | _keeping(it, part)
     it.set_field(made, "*", it.limit(found))
     return frozenset((made,))
 
@@ -94,7 +103,7 @@ def _collection(it: Interpreter, node: ast.Tuple | ast.List | ast.Set) -> Value:
 def _dict(it: Interpreter, node: ast.Dict) -> Value:
     made = collection(it, node)
     for key, value in zip(node.keys, node.values, strict=True):
-        got = evaluate(it, value)
+        got = _keeping(it, value)
         if isinstance(key, ast.Constant):
             it.set_field(made, f"'{key.value!s}", got)
         else:
@@ -125,6 +134,8 @@ def _subscript(it: Interpreter, node: ast.Subscript) -> Value:
         stored = it.field(obj, key) if key is not None else None
         if stored is not None:
             found = found | stored
+            if isinstance(obj, Collection):  # what was stored under a key that is not known can be under this one
+                found = found | (it.field(obj, "*") or EMPTY)
         elif isinstance(obj, Sequence):
             index = int(key[1:]) if key is not None and key[1:].lstrip("-").isdigit() else None
             found = found | item(it, frozenset((obj,)), index, node)

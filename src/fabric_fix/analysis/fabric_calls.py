@@ -41,6 +41,7 @@ def make(it: Interpreter, node: ast.Call, args: list[Argument], cls: Class | Non
     if made not in it.made_fabrics:
         it.made_fabrics.append(made)
     it.set_fact(made, "#models", EMPTY)
+    it.set_fact(made, "#count", it.const(0))
     it.set_fact(made, "#many", EMPTY)
     configure(it, made, args)
     return made
@@ -169,6 +170,9 @@ def _note_models(it: Interpreter, fabric: FabricObj, results: list[Value], found
         found.repeated = True
         it.set_fact(fabric, "#many", it.const(True))
     it.set_fact(fabric, "#models", before | modules)
+    counts = {obj.value for obj in it.fact(fabric, "#count") if isinstance(obj, Const)} or {0}
+    more = {min(int(count) + 1, 3) for count in counts if isinstance(count, int)}
+    it.set_fact(fabric, "#count", frozenset().union(*(it.const(count) for count in more)))
     for result in results[1:]:
         for obj in result:
             if isinstance(obj, Wrapped) and obj.kind == "optimizer":
@@ -212,6 +216,8 @@ def backward(it: Interpreter, node: ast.Call, fabric: FabricObj, args: list[Argu
     found.uncertain = found.uncertain or not value or UNKNOWN in deps or any(_hidden(obj) for obj in value)
     found.models = found.models | it.fact(fabric, "#models")
     found.many = found.many or bool(it.fact(fabric, "#many"))
+    counts = [obj.value for obj in it.fact(fabric, "#count") if isinstance(obj, Const) and isinstance(obj.value, int)]
+    found.count = max([found.count, *counts])
     for modules in it.sync:
         found.sync = found.sync | modules
     drop_gradients(it, raws(deps - {UNKNOWN}))
@@ -281,6 +287,14 @@ def drop_gradients(it: Interpreter, models: Value) -> None:
     if pending:
         kept = (m for m in pending if isinstance(m, _Mark) and models and not models & raws(m.event.deps))
         it.set_fact(None, "#plain", frozenset(kept))
+
+
+def zero_gradients(it: Interpreter, models: Value) -> None:
+    """The gradients of some models (raw) are set to zero: what ran before accumulates nothing."""
+    drop_gradients(it, models)
+    if models:
+        waiting = (m for m in it.fact(None, "#pending") if isinstance(m, _Mark) and not models & raws(m.event.deps))
+        it.set_fact(None, "#pending", frozenset(waiting))
 
 
 def optimizer_step(it: Interpreter, node: ast.Call, obj: Obj, args: list[Argument]) -> Value:
@@ -378,6 +392,16 @@ def model_no_sync(it: Interpreter, node: ast.Call, obj: Wrapped | Inside, args: 
     assert isinstance(found, NoSync)
     found.via = "inside" if isinstance(obj, Inside) else "model"
     found.args = [Argument(node.func.value if isinstance(node.func, ast.Attribute) else node, frozenset((wrapped,)))]
+
+
+def raw_no_sync(it: Interpreter, node: ast.Call, obj: Obj) -> None:
+    """`raw.no_sync()` after the raw model was set up under another name."""
+    for wrapped in it.fact(obj, "#setup"):
+        if isinstance(wrapped, Wrapped) and wrapped.kind == "module":
+            found = event(it, NoSync, node, "no_sync", wrapped.fabric, [])
+            assert isinstance(found, NoSync)
+            found.via = "raw"
+            found.args = [Argument(node, frozenset((wrapped,)))]
 
 
 __all__ = ["is_loader", "is_optimizer", "is_scheduler", "make", "method", "models_of_optimizer"]

@@ -61,6 +61,7 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
     cut = path.startswith("copy.") or last in ("argmax", "detach", "len", "int", "float", "bool", "str")
     made = derived(it, "call", node, last, argument_gradients(it, args), cut=cut)
     made.callee = path
+    it.state.drop(made, "#setup")  # made anew, in a loop say
     made.sees_fabric = any(isinstance(obj, FabricObj) for a in args for obj in a.value)
     given = _parameters_given(path, args)
     if given:

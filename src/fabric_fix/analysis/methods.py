@@ -82,8 +82,11 @@ def of_instance(it: Interpreter, node: ast.Call, obj: Instance, name: str, args:
 
 def unseen(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list[Argument]) -> Value:
     """A method that is not followed."""
+    from fabric_fix.analysis import fabric_calls
     from fabric_fix.analysis.calls import pass_arguments
 
+    if name == "no_sync":
+        fabric_calls.raw_no_sync(it, node, obj)
     harmless = name in ("load_state_dict", "append", "update", "add", "print", "info")
     pass_arguments(it, node, args, follow=not harmless, detail=name)
     if name in known.KEEPS_IDENTITY:
@@ -119,7 +122,7 @@ def _owner(it: Interpreter, obj: Obj) -> Value:
 def of_container(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list[Argument]) -> Value:
     """A method of a list, tuple or dict."""
     if name in ("append", "add", "extend", "insert", "update", "setdefault"):
-        _grow(it, obj, name, args)
+        _grow(it, node, obj, name, args)
         return it.const(None)
     if name in ("get", "pop") and args and isinstance(obj, Collection):
         return _get(it, node, obj, args)
@@ -132,10 +135,11 @@ def of_container(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: lis
     return frozenset((derived(it, "call", node, name, gradients(it, frozenset((obj,)))),))
 
 
-def _grow(it: Interpreter, obj: Obj, name: str, args: list[Argument]) -> None:
+def _grow(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list[Argument]) -> None:
     added: Value = EMPTY
     for argument in args:
         for part in argument.value:
+            it.use(part, "keep", node)
             spread = content(it, part) if name in ("extend", "update") else frozenset((part,))
             added = added | spread
             if isinstance(obj, Collection) and isinstance(part, Collection) and name == "update":

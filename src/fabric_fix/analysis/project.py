@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-_REQUIREMENT = re.compile(r"(?im)^\s*[\"']?(?:pytorch-)?lightning(?:-fabric)?(?:\[[^\]]*\])?\s*([=<>!~][^\"'#;\n]*)")
+_NAMES = {"lightning": r"(?:pytorch-)?lightning(?:-fabric)?", "torch": "torch"}
+"""Distributions, as a pattern of the names that they go by in requirements."""
+_EXTRAS = r"(?:\[[^\]]*\])?"
 _FILES = (
     "pyproject.toml",
     "requirements.txt",
@@ -22,36 +24,38 @@ class Project:
 
     def __init__(self, root: Path | None) -> None:
         self.root = root
-        self._requires: tuple[int, ...] | None = None
-        self._read = False
+        self._lowest: dict[str, tuple[int, ...] | None] = {}
 
     def requires_lightning(self, *version: int) -> bool:
         """Whether the project's own requirements exclude every Lightning before `version`."""
-        if not self._read:
-            self._read = True
-            self._requires = self._lowest()
-        return self._requires is not None and self._requires >= version
+        return self.requires("lightning", *version)
 
-    def _lowest(self) -> tuple[int, ...] | None:
-        if self.root is None:
-            return None
-        bounds = [bound for name in _FILES for bound in self._bounds(self.root / name)]
-        return min(bounds) if bounds else None
+    def requires(self, package: str, *version: int) -> bool:
+        """Whether the project's own requirements exclude every release of `lightning` or `torch` before `version`."""
+        if package not in self._lowest:
+            bounds = [bound for name in _FILES for bound in self._bounds(name, _NAMES[package])]
+            self._lowest[package] = min(bounds) if bounds else None
+        lowest = self._lowest[package]
+        return lowest is not None and lowest >= version
 
-    def _bounds(self, path: Path) -> list[tuple[int, ...]]:
+    def _bounds(self, name: str, pattern: str) -> list[tuple[int, ...]]:
         """The lower bounds that one file gives; a requirement without one counts as `()`."""
+        if self.root is None:
+            return []
         try:
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = (self.root / name).read_text(encoding="utf-8", errors="replace")
         except OSError:
             return []
         found: list[tuple[int, ...]] = []
-        for specifiers in _requirements(text):
-            lows = re.findall(r"(?:>=|==|~=|>)\s*(\d+(?:\.\d+)*)", specifiers)
+        for specifiers in _requirements(text, pattern):
+            lows = re.findall(r"(?:>=|==|~=|>|\^)\s*(\d+(?:\.\d+)*)", specifiers)
             found.append(max((tuple(int(part) for part in low.split(".")) for low in lows), default=()))
         return found
 
 
-def _requirements(text: str) -> list[str]:
-    quoted = re.findall(r"[\"'](?:pytorch-)?lightning(?:-fabric)?(?:\[[^\]]*\])?\s*([^\"']*)[\"']", text)
-    plain = [m.group(1) for m in _REQUIREMENT.finditer(text)]
-    return [s for s in (*quoted, *plain) if re.match(r"\s*([=<>!~]|$)", s)]
+def _requirements(text: str, pattern: str) -> list[str]:
+    """The version specifiers of a distribution: quoted (`"lightning>=2.6"`), on a line, or as a table's key."""
+    quoted = re.findall(rf"[\"']{pattern}{_EXTRAS}\s*([^\"']*)[\"']", text)
+    plain = re.findall(rf"(?im)^\s*(?:-\s*)?{pattern}{_EXTRAS}\s*([=<>!~][=<>]?\s*\d[^\"'#;\n]*)", text)
+    keyed = re.findall(rf"(?im)^\s*{pattern}\s*=\s*[\"']([^\"']*)[\"']", text)
+    return [s for s in (*quoted, *plain, *keyed) if re.match(r"\s*([=<>!~^]|$)", s)]
