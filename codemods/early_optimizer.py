@@ -49,7 +49,7 @@ from fabric_fix.setups import (
     place_of_setup,
     renamed,
     setups_of_model,
-    strategy_names,
+    wants,
 )
 from fabric_fix.trial import Trial
 
@@ -75,7 +75,7 @@ class EarlyOptimizer(Rule):
                 if problem is not None:
                     yield self._judge(program, optimizer, problem, wanted, position, setups)
                 elif _over_several(program, setups, position):
-                    message = f"{strategy_names(wanted)} shards the parameters: create the optimizer after the set-ups"
+                    message = f"{wants(wanted, 'shard')} the parameters: create the optimizer after the set-ups"
                     reason = "it has the parameters of several models: create it below the set-up of the last one"
                     yield self.report(program, _creation_call(setups, position) or optimizer, message, reason)
 
@@ -90,7 +90,7 @@ class EarlyOptimizer(Rule):
     ) -> Finding:
         call, of_model = next(iter(setups_of_model(program, model).items()))
         node = _creation_call(setups, position) or call
-        message = f"{strategy_names(wanted)} shards the parameters: create the optimizer after `{of_model[0].method}`"
+        message = f"{wants(wanted, 'shard')} the parameters: create the optimizer after `{of_model[0].method}`"
         place = place_of_setup(program, call, of_model)
         edits = place if isinstance(place, str) else _moving(program, place, optimizer)
         if isinstance(edits, str):

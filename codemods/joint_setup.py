@@ -54,6 +54,7 @@ from fabric_fix.setups import (
     place_of_setup,
     renamed,
     strategy_names,
+    wants,
 )
 from fabric_fix.trial import Trial
 
@@ -79,10 +80,10 @@ class JointSetup(Rule):
                 yield self._judge(program, node, setups, wanted)
 
     def _judge(self, program: Program, node: ast.Call, setups: list[Setup], wanted: frozenset[str]) -> Finding:
-        message = f"{strategy_names(wanted)} wants the model set up first, then its optimizer created and set up"
+        message = f"{wants(wanted)} the model set up first, then its optimizer created and set up"
         joint = known.joint_only(families(setups))
         if joint:
-            why = f"{strategy_names(joint)}, which can also be in use, wants the joint call: branch on the strategy"
+            why = f"{strategy_names(joint)} can also be in use, with a joint call: branch on the strategy"
             return self.report(program, node, message, why)
         place = place_of_setup(program, node, setups)
         edits = place if isinstance(place, str) else _separating(program, place)

@@ -41,7 +41,7 @@ from fabric_fix.certainty import has_parameters, surely_raw
 from fabric_fix.edits.model import Edit, InsertStatement, Where
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
-from fabric_fix.setups import strategy_names
+from fabric_fix.setups import wants
 from fabric_fix.trial import Trial
 
 _TELLING = frozenset(
@@ -233,7 +233,7 @@ def _problem(program: Program, call: Call, models: list[Obj], optimizers: list[O
     separate = call.strategies & known.SEPARATE_ONLY
     if separate:
         return (
-            f"{strategy_names(separate)} wants `setup_module`, then the optimizer's creation, then `setup_optimizers`"
+            f"{wants(separate)} `setup_module`, then the optimizer's creation, then `setup_optimizers`"
         )
     if any(known.is_deepspeed(f) for f in call.strategies):
         if not optimizers:

@@ -62,6 +62,7 @@ from fabric_fix.setups import (
     setups_of_model,
     stored_places,
     strategy_names,
+    wants,
 )
 from fabric_fix.trial import Trial
 
@@ -100,7 +101,7 @@ class SplitSetup(Rule):
                 yield self._judge(program, node, setups, wanted)
 
     def _judge(self, program: Program, node: ast.Call, setups: list[Setup], wanted: frozenset[str]) -> Finding:
-        message = f"model and optimizer are set up apart, and {strategy_names(wanted)} wants them in one `setup` call"
+        message = f"model and optimizer are set up apart, and {wants(wanted)} them in one `setup` call"
         optimizer = place_of_setup(program, node, setups)
         if isinstance(optimizer, str):
             return self.report(
@@ -149,7 +150,7 @@ class SplitSetup(Rule):
         for end in _ends(program, optimizer, optimizer.index):
             edits = _branching(program, optimizer, pairs, end)
             if isinstance(edits, str):
-                why = f"{strategy_names(separate)}, which can also be in use, wants the separate set-up, and {edits}"
+                why = f"{strategy_names(separate)} can also be in use, with a separate set-up, and {edits}"
                 return self.report(program, node, message, reason or why)
             joint = _joining(program, optimizer, pairs, pairs[0].module.index, optimizer.index, end)
             if isinstance(joint, str):
@@ -366,10 +367,10 @@ def _branching(program: Program, optimizer: Place, pairs: list[Pair], end: int) 
     if len(copied) > MOST_DUPLICATED or any(not isinstance(s, (ast.Assign, ast.Expr)) for s in copied):
         return "too much stands between the calls to write it into two branches: branch on the strategy by hand"
     whole = [module.statement, *between, optimizer.statement, *below]
-    segments = [ast.get_source_segment(program.text, s) or "" for s in whole]
+    segments = [_segment(program.text, s) for s in whole]
     if any("\n" in segment and ("#" in segment or '"""' in segment) for segment in segments):
         return "comments or long strings stand between the calls: branch on the strategy by hand"
-    separate = [_dedented(segment) for segment in segments]
+    separate = segments
     at = len(between) + 1
     joint = _joint_lines(optimizer, pairs[0], separate[1:at] + separate[at + 1 :])
     if joint is None:
@@ -397,8 +398,11 @@ def _joint_lines(optimizer: Place, pair: Pair, between: list[str]) -> list[str] 
     return [*lines, f"{outer} = {optimizer.receiver}.setup({inner})"]
 
 
-def _dedented(segment: str) -> str:
-    return " ".join(line.strip() for line in segment.splitlines())
+def _segment(text: str, statement: ast.stmt) -> str:
+    """The source of a statement, its later lines without the indentation of the first."""
+    first, *others = (ast.get_source_segment(text, statement) or "").split("\n")
+    width = statement.col_offset
+    return "\n".join([first, *(line[width:] if not line[:width].strip() else line for line in others)])
 
 
 def _indented(line: str) -> str:
@@ -449,7 +453,8 @@ def _told(trial: Trial, pairs: list[Pair]) -> str | None:
             continue  # the set-up's own target
         if _tells(use):
             line = getattr(use.node, "lineno", use.stmt.lineno)
-            what = {"call": "a forward", "load": "a checkpoint", "keep": "what is kept"}.get(use.kind, f"`{use.detail}`")
+            named = ast.unparse(use.node.func) if isinstance(use.node, ast.Call) else use.detail
+            what = {"call": "the forward", "keep": "what is kept"}.get(use.kind, f"`{named}`")
             return f"{what} on line {line} works on the wrapped object, and would get the raw one"
     return None
 

@@ -72,6 +72,12 @@ def strategy_names(found: frozenset[str]) -> str:
     return " and ".join(shown)
 
 
+def wants(found: frozenset[str], verb: str = "want") -> str:
+    """Families and what they do, for a message: `XLA FSDP wants`, `DeepSpeed and XLA want`."""
+    names = strategy_names(found)
+    return f"{names} {verb}" if " and " in names else f"{names} {verb}s"
+
+
 def argument_values(setup: Setup, first: int = 0) -> list[Value]:
     """The values of the positional arguments from one on."""
     return [argument.value for argument in setup.args if argument.name is None][first:]

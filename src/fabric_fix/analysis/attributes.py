@@ -25,6 +25,10 @@ INSIDE = ("module", "_forward_module", "_original_module")
 """Attributes of a wrapped module that give what is inside it (`wrappers.py`, `_FabricModule`)."""
 
 
+_NO_GRADIENT = frozenset({"data", "shape", "device", "dtype", "ndim", "requires_grad", "is_cuda", "grad"})
+"""Attributes of a tensor through which no gradient flows."""
+
+
 def attribute_of(it: Interpreter, value: Value, name: str, node: ast.AST, silent: bool = False) -> Value:
     """The attribute of every object of a value."""
     found: Value = EMPTY
@@ -165,7 +169,7 @@ def _of_thing(it: Interpreter, obj: Obj, name: str, node: ast.AST, silent: bool)
             stored = it.field(obj.base, name)
         if stored is not None:
             return stored
-        if name in ("data",):
+        if name in _NO_GRADIENT:
             return frozenset((it.part(obj, "iter", name, node),))
     return frozenset((it.part(obj, "attr", name, node),))
 

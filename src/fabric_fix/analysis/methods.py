@@ -98,10 +98,9 @@ def _result(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list[Arg
     itself: Value
     if name in ("parameters", "named_parameters", "modules", "children"):
         made = it.thing("op", node, name)
-        made.deps = made.sources = _owner(it, obj)
+        owners: Value = frozenset((obj.wrapped,)) if isinstance(obj, Inside) else _owner(it, obj)
+        made.deps = made.sources = made.deps | owners  # of all the objects that the receiver can be
         made.base = obj
-        if isinstance(obj, Inside):
-            made.deps = made.sources = frozenset((obj.wrapped,))
         return frozenset((made,))
     itself = gradients(it, frozenset((obj,)))
     cut = name in known.CUTS_GRADIENT
@@ -116,6 +115,9 @@ def _owner(it: Interpreter, obj: Obj) -> Value:
     """The models that parameters belong to: a model itself, the one that a submodule is part of."""
     if isinstance(obj, Thing) and obj.kind == "call":
         return frozenset((obj,))  # what has parameters is a model, whatever it was made from
+    base = obj.base if isinstance(obj, Thing) and obj.kind == "item" else None
+    if isinstance(base, Thing) and base.kind == "call" and not base.callee.rpartition(".")[2][:1].isupper():
+        return frozenset((obj,))  # `agent, player = build_agent(...)`
     return it.roots_of(obj) or gradients(it, frozenset((obj,)))
 
 
