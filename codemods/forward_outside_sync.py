@@ -43,9 +43,7 @@ from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
 from fabric_fix.trial import Trial
 
-_SYNCHRONISING = frozenset(
-    {"ddp", "fsdp", "fsdp_original_params", "model_parallel", "xla_fsdp", "auto", "unknown", "own"}
-)
+_SYNCHRONISING = frozenset({"ddp", "fsdp", "fsdp_original_params", "model_parallel", "xla_fsdp", "unknown", "own"})
 """Families whose strategy has a `_backward_sync_control`, or can have one."""
 _NOT_MOVED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
 _ORDERED = frozenset({"backward", "step", "no_backward_sync", "no_sync", "setup", "setup_module", "clip_gradients"})
@@ -113,9 +111,14 @@ def _block_of(program: Program, node: ast.Call) -> ast.With | None:
 
 
 def _synchronises(event: NoSync) -> bool:
-    """Whether the strategy can be one that synchronises gradients in the backward."""
-    families = event.strategies & _SYNCHRONISING
-    return bool(families) and not (families <= {"auto"} and all(_one_device(fabric) for fabric in event.fabrics))
+    """Whether the strategy can be one that synchronises gradients in the backward.
+
+    "auto" is DDP on several devices; beside another strategy (`DeepSpeedStrategy() if devices > 1 else "auto"`) it is the
+    one for a single device.
+    """
+    if event.strategies & _SYNCHRONISING:
+        return True
+    return event.strategies == {"auto"} and not all(_one_device(fabric) for fabric in event.fabrics)
 
 
 def _one_device(fabric: FabricObj) -> bool:
