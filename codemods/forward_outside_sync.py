@@ -113,8 +113,8 @@ def _block_of(program: Program, node: ast.Call) -> ast.With | None:
 def _synchronises(event: NoSync) -> bool:
     """Whether the strategy can be one that synchronises gradients in the backward.
 
-    "auto" is DDP on several devices; beside another strategy (`DeepSpeedStrategy() if devices > 1 else "auto"`) it is the
-    one for a single device.
+    "auto" is DDP on several devices; beside another strategy (`DeepSpeedStrategy() if devices > 1 else "auto"`) it is
+    the one for a single device.
     """
     if event.strategies & _SYNCHRONISING:
         return True
