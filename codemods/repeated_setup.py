@@ -69,17 +69,18 @@ class RepeatedSetup(Rule):
     def check(self, program: Program) -> Iterator[Finding]:
         """Find set-ups of what is set up already."""
         for node, setups in program.setups().items():
-            if any(setup.starred for setup in setups) or _on_purpose(program, node, setups[0]):
-                continue
-            again = [setup for setup in setups if any(_is_wrapped(a, kind) for a, kind in _objects(setup))]
-            if again:
-                yield self._wrapped(program, node, setups, again)
-            elif any(_own_result(program, setup) for setup in setups):
-                yield self._each_turn(program, node, setups[0])
-            else:
-                earlier = _earlier(program, node, setups)
-                if earlier is not None:
-                    yield self._raw(program, node, setups, earlier)
+            finding = None if any(setup.starred for setup in setups) else self._judge(program, node, setups)
+            if finding is not None and not _on_purpose(program, node, setups[0]):
+                yield finding
+
+    def _judge(self, program: Program, node: ast.Call, setups: list[Setup]) -> Finding | None:
+        again = [setup for setup in setups if any(_is_wrapped(a, kind) for a, kind in _objects(setup))]
+        if again:
+            return self._wrapped(program, node, setups, again)
+        if any(_own_result(program, setup) for setup in setups):
+            return self._each_turn(program, node, setups[0])
+        earlier = _earlier(program, node, setups)
+        return None if earlier is None else self._raw(program, node, setups, earlier)
 
     # --- what is wrapped is given again -------------------------------------------------------------------------------
 
