@@ -106,7 +106,7 @@ class RepeatedSetup(Rule):
         failure = Trial(program, [edit]).failure()
         if failure is not None:
             return self.report(program, node, message, failure)
-        return self.fixed(program, node, message, "Remove the second set-up", [edit], _callers(setups))
+        return self.fixed(program, node, message, "Remove the second set-up", [edit], _callers(program, setups))
 
     def _keep(self, program: Program, node: ast.Call, message: str, setups: list[Setup]) -> Finding:
         """Remove the first set-up, of the model alone, and keep this one, which has the optimizer as well."""
@@ -214,13 +214,14 @@ def _other_names(program: Program, node: ast.Call, setups: list[Setup]) -> str |
     return None
 
 
-def _callers(setups: list[Setup]) -> list[str]:
-    """A doubt where a parameter is set up again: others may call the function with a raw object."""
+def _callers(program: Program, setups: list[Setup]) -> list[str]:
+    """A doubt where what a caller set up is set up again: others may call the function with a raw object."""
     for setup in setups:
-        for argument, _ in _objects(setup):
-            name = root_name(argument.node)
-            held = setup.frame.entry.get(name or "")
-            if name != "self" and held is not None and setup.frame.function is not None:
+        home = program.syntax.function(setup.node)
+        for argument, kind in _objects(setup):
+            name = root_name(argument.node) or ""
+            elsewhere = any(program.syntax.function(obj.node) is not home for obj in _held(argument, kind))
+            if name != "self" and name in setup.frame.entry and elsewhere and setup.frame.function is not None:
                 return [f"`{setup.frame.function.name}` may be called with a raw `{name}` from elsewhere"]
     return []
 
