@@ -31,6 +31,7 @@ REFUSALS = (
     "argument would be removed twice",
     "already has the argument",
     "would be moved twice",
+    "is needed above the imports",
 )
 """Every reason that these edits may be refused for; any other is a fault of the editor."""
 

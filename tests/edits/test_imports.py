@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.edits.support import Case, check_case
+from tests.edits.support import Case, Edits, check_case, reason_of
+
+STRATEGIES = "lightning.fabric.strategies"
 
 CASES: dict[str, Case] = {
     "import beside its package": (
@@ -14,8 +16,8 @@ CASES: dict[str, Case] = {
     ),
     "import at the end of the block": (
         "import os\nimport torch\n\na\n",
-        lambda e: [e.add_import("lightning.fabric.strategies", "XLAStrategy")],
-        "import os\nimport torch\nfrom lightning.fabric.strategies import XLAStrategy\n\na\n",
+        lambda e: [e.add_import("x.y", "F")],
+        "import os\nimport torch\nfrom x.y import F\n\na\n",
     ),
     "import after future and docstring": (
         "'''doc'''\nfrom __future__ import annotations\n\nimport os\n\na\n",
@@ -45,12 +47,7 @@ CASES: dict[str, Case] = {
     "import twice": (
         "import a\n",
         lambda e: [e.add_import("l", "F"), e.add_import("l", "F"), e.add_import("l", "G")],
-        "import a\nfrom l import F\nfrom l import G\n",
-    ),
-    "import not in try": (
-        "import a\ntry:\n    import lightning\nexcept ImportError:\n    pass\n",
-        lambda e: [e.add_import("lightning", "F")],
-        "import a\nfrom lightning import F\ntry:\n    import lightning\nexcept ImportError:\n    pass\n",
+        "import a\nfrom l import F, G\n",
     ),
     "import parenthesised neighbour": (
         "from lightning import (  # c\n    a,\n    b,\n)\nx\n",
@@ -72,10 +69,67 @@ CASES: dict[str, Case] = {
         lambda e: [e.add_import("x", "F")],
         "from . import x\nfrom .y import *\nfrom x import F\n\na\n",
     ),
-    "import that only type checkers see": (
-        "import a\nif TYPE_CHECKING:\n    from l import F\n",
+    "import beside those of its package, wherever they stand": (
+        "import os\n\nos.environ['X'] = '1'\n\nimport lightning as L\nimport torch\n\na\n",
+        lambda e: [e.add_import(STRATEGIES, "XLAStrategy"), e.expression("a", "b")],
+        "import os\n\nos.environ['X'] = '1'\n\nimport lightning as L\n"
+        "from lightning.fabric.strategies import XLAStrategy\nimport torch\n\nb\n",
+    ),
+    "import below the last import, though statements stand between": (
+        "import os\nos.environ['X'] = '1'\nimport torch\n\na\nimport late\n",
+        lambda e: [e.add_import("x", "F"), e.expression("a", "b")],
+        "import os\nos.environ['X'] = '1'\nimport torch\nfrom x import F\n\nb\nimport late\n",
+    ),
+    "import above what needs it": (
+        "import lightning as L\na\nfrom lightning import seed\n",
+        lambda e: [e.add_import("lightning.fabric", "F"), e.expression("a", "b")],
+        "import lightning as L\nfrom lightning.fabric import F\nb\nfrom lightning import seed\n",
+    ),
+    "import widens one of its module": (
+        "import lightning\nfrom lightning.fabric.strategies import FSDPStrategy as F\nimport torch\na\n",
+        lambda e: [e.add_import(STRATEGIES, "XLAStrategy"), e.add_import(STRATEGIES, "DeepSpeedStrategy")],
+        "import lightning\nfrom lightning.fabric.strategies import FSDPStrategy as F, XLAStrategy, DeepSpeedStrategy\n"
+        "import torch\na\n",
+    ),
+    "import widens one in a semicolon line": (
+        "import os; from x import G ; a\n",
+        lambda e: [e.add_import("x", "F")],
+        "import os; from x import G, F ; a\n",
+    ),
+    "import widens none with a comment": (
+        "from x import G  # c\na\n",
+        lambda e: [e.add_import("x", "F")],
+        "from x import G  # c\nfrom x import F\na\n",
+    ),
+    "import widens none with parentheses": (
+        "from x import (G)\na\n",
+        lambda e: [e.add_import("x", "F")],
+        "from x import (G)\nfrom x import F\na\n",
+    ),
+    "import widens none of all names": (
+        "from x import *\na\n",
+        lambda e: [e.add_import("x", "F")],
+        "from x import *\nfrom x import F\na\n",
+    ),
+    "import of the stand-alone package": (
+        "import lightning_fabric as L\na\n",
+        lambda e: [e.add_import(STRATEGIES, "XLAStrategy")],
+        "import lightning_fabric as L\nfrom lightning_fabric.strategies import XLAStrategy\na\n",
+    ),
+    "import there already, from the stand-alone package": (
+        "from lightning_fabric.strategies import XLAStrategy\na\n",
+        lambda e: [e.add_import(STRATEGIES, "XLAStrategy")],
+        "from lightning_fabric.strategies import XLAStrategy\na\n",
+    ),
+    "import there already, from the module that defines it": (
+        "from lightning.fabric.strategies.xla import XLAStrategy\na\n",
+        lambda e: [e.add_import(STRATEGIES, "XLAStrategy")],
+        "from lightning.fabric.strategies.xla import XLAStrategy\na\n",
+    ),
+    "import that only type checkers see, beside its package": (
+        "import l\nif TYPE_CHECKING:\n    from l import F\n",
         lambda e: [e.add_import("l", "F")],
-        "import a\nfrom l import F\nif TYPE_CHECKING:\n    from l import F\n",
+        "import l\nfrom l import F\nif TYPE_CHECKING:\n    from l import F\n",
     ),
 }
 
@@ -83,3 +137,53 @@ CASES: dict[str, Case] = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_edit(case: Case) -> None:
     check_case(case)
+
+
+REFUSED: dict[str, tuple[str, Edits, str]] = {
+    "package imported in a try": (
+        "import a\ntry:\n    import lightning\nexcept ImportError:\n    pass\n",
+        lambda e: [e.add_import("lightning", "F")],
+        "`lightning` is imported inside a function or a condition only, so `F` has no place",
+    ),
+    "package imported for type checkers": (
+        "import a\nif TYPE_CHECKING:\n    from l import F\n",
+        lambda e: [e.add_import("l", "F")],
+        "`l` is imported inside a function or a condition only, so `F` has no place",
+    ),
+    "all imports below what needs the name": (
+        "a\nimport lightning\n",
+        lambda e: [e.add_import("lightning", "F"), e.expression("a", "b")],
+        "`F` is needed above the imports that it would have to stand behind",
+    ),
+    "both packages": (
+        "try:\n    import lightning as L\nexcept ImportError:\n    import lightning_fabric as L\na\n",
+        lambda e: [e.add_import(STRATEGIES, "XLAStrategy")],
+        "the file imports `lightning` and `lightning_fabric`, whose classes are not the same",
+    ),
+    "neither package": (
+        "from project import fabric\na\n",
+        lambda e: [e.add_import(STRATEGIES, "XLAStrategy")],
+        "the file does not show whether Fabric comes from `lightning` or `lightning_fabric`",
+    ),
+    "class of the same name": (
+        "import lightning as L\nfrom lightning.pytorch.strategies import XLAStrategy\na\n",
+        lambda e: [e.add_import(STRATEGIES, "XLAStrategy")],
+        "the name `XLAStrategy` already means something else in this file",
+    ),
+    "local name": (
+        "import lightning as L\ndef f(XLAStrategy):\n    a\n",
+        lambda e: [e.add_import(STRATEGIES, "XLAStrategy")],
+        "the name `XLAStrategy` already means something else in this file",
+    ),
+    "import inside a function": (
+        "import x\ndef f():\n    a\n    from x import F\n",
+        lambda e: [e.add_import("x", "F")],
+        "the name `F` is imported inside a function, which may hide it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_refused(case: tuple[str, Edits, str]) -> None:
+    text, edits, reason = case
+    assert reason_of(text, edits) == reason

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fabric_fix.edits.conflicts import check_conflicts
 from fabric_fix.edits.imports import place_imports
 from fabric_fix.edits.lines import LineTable, without_last_newline
 from fabric_fix.edits.model import Edit, EditError
@@ -71,12 +70,11 @@ class _Source:
     def _result(self, edits: Sequence[Edit]) -> str:
         from fabric_fix.edits.transform import transform
 
-        expected = apply_to_tree(parse(self.text), edits)
-        placed = place_imports(self.tree, edits)
-        check_conflicts(placed)
+        lines = LineTable(self.text).split()
+        placed = place_imports(self.tree, edits, lines)
+        expected = apply_to_tree(parse(self.text), placed)
         result = transform(self.located, placed)
         result = self._with_last_newline(result)
-        lines = LineTable(self.text).split()
         check_result(self.text, result, expected, touched_lines(self.tree, placed, lines))
         return result
 
