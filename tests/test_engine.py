@@ -11,7 +11,7 @@ import pytest
 
 from fabric_fix.check import CheckResult
 from fabric_fix.deep import run_deep
-from fabric_fix.edits.model import Edit, ReplaceStatement
+from fabric_fix.edits.model import Edit, InsertStatement, RemoveStatement, ReplaceStatement, Where
 from fabric_fix.engine import MAX_ROUNDS, FileResult, Job, Status, examine
 from fabric_fix.finding import Applicability, Finding, Fix, Span
 from fabric_fix.rule import Rule
@@ -166,6 +166,30 @@ def test_silenced_finding_is_neither_fixed_nor_told(look_for: Callable[[Look], N
     result = run("a  # noqa: FF101\na\n")
     assert result.new == b"a  # noqa: FF101\nb\n"
     assert states(result) == [(2, Status.FIXABLE)]
+
+
+@pytest.mark.parametrize(
+    ("comment", "is_left"),
+    [
+        ("# noqa: FF101", True),
+        ("# noqa", True),
+        ("# fabric-fix: ignore[some-rule]", True),
+        ("# noqa: FF201", False),
+        ("# fabric-fix: ignore[FF201]", False),
+    ],
+)
+def test_fix_that_would_change_a_silenced_statement(
+    look_for: Callable[[Look], None], comment: str, is_left: bool
+) -> None:
+    moves = Fix("Move b", (RemoveStatement(Span(2, 0, 4, 2)), InsertStatement(Span(1, 0, 1, 1), Where.BEFORE, "f(b)")))
+    found = Finding("FF101", "some-rule", "a.py", Span(1, 0, 1, 1), "a is wrong", moves)
+    look_for(lambda n, s: found if s == "a" and n == 1 else None)
+    result = run(f"a\nf(\n  b  {comment}\n )\n")
+    assert (result.outcomes[0].status is Status.LEFT) is is_left
+    if is_left:
+        assert result.new == result.original
+        reason = "its fix would change line 2, where a comment says to leave FF101 alone"
+        assert result.outcomes[0].reason == reason
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ import enum
 import os
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabric_fix.finding import Applicability, Finding, Fix
 from fabric_fix.problem import Problem
 from fabric_fix.rule import Rule
 from fabric_fix.source import Source, decode
-from fabric_fix.suppress import is_silenced, silences
+from fabric_fix.suppress import Silences, is_silenced, silenced_edit, silences
 from fabric_fix.tracking import LineMap, Tracked, carry_over, survivors
 
 MAX_ROUNDS = 10
@@ -164,7 +164,7 @@ class _Repair:
         if result.gave_up and text == self._source.text:
             self._problems.append(Problem(job.path, f"not analysed completely: {result.gave_up}", 1, 1))
         comments = silences(text) if result.findings else {}
-        return [finding for finding in result.findings if not is_silenced(finding, comments)]
+        return [_spared(finding, comments) for finding in result.findings if not is_silenced(finding, comments)]
 
     def _is_wanted(self, tracked: Tracked) -> bool:
         fix = tracked.now.fix if tracked.now else None
@@ -252,6 +252,15 @@ class _Repair:
         elif tracked.refusal is None and finding.fix is not None:
             status = Status.UNSAFE
         return Outcome(tracked.first, status, reason, tracked.number, tracked.later, tracked.now)
+
+
+def _spared(finding: Finding, comments: Silences) -> Finding:
+    """A finding without its fix where that would change a statement with a comment that silences this finding."""
+    line = silenced_edit(finding, comments)
+    if line is None:
+        return finding
+    reason = f"its fix would change line {line}, where a comment says to leave {finding.code} alone"
+    return replace(finding, fix=None, reason=reason)
 
 
 def _owner(owners: dict[int, Tracked], fix: Fix) -> Tracked:

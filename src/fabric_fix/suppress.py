@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 
 from fabric_fix.finding import Finding
@@ -38,7 +38,22 @@ def is_silenced(finding: Finding, comments: Silences) -> bool:
     if not comments:
         return False
     places = {finding.span.line, (finding.statement or finding.span).line}
-    named = [codes for line in places for codes in comments.get(line, ())]
+    return any(_names(finding, comments.get(line, ())) for line in places)
+
+
+def silenced_edit(finding: Finding, comments: Silences) -> int | None:
+    """The line of a comment that silences a finding on a statement that its fix would change; None when there is none."""
+    if finding.fix is None or not comments:
+        return None
+    from fabric_fix.edits.conflicts import place_of
+
+    places = [place for edit in finding.fix.edits if (place := place_of(edit)) is not None]
+    lines = (line for place in places for line in range(place.line, place.end_line + 1) if line in comments)
+    return min((line for line in lines if _names(finding, comments[line])), default=None)
+
+
+def _names(finding: Finding, named: Iterable[frozenset[str]]) -> bool:
+    """Whether one of some comments names the code or the name of a finding, or everything."""
     return any(not codes or not codes.isdisjoint((finding.code.upper(), finding.name.upper())) for codes in named)
 
 
