@@ -9,6 +9,7 @@ from fabric_fix.analysis.objects import (
     EMPTY,
     Bound,
     Class,
+    Const,
     External,
     FabricObj,
     Function,
@@ -56,6 +57,8 @@ def _attribute(it: Interpreter, obj: Obj, name: str, node: ast.AST, silent: bool
         if not silent:
             it.use(obj, "attr", node, name)
         return frozenset((it.part(obj.wrapped, "attr", name, node),))
+    if isinstance(obj, Const) and name == "value" and isinstance(obj.value, str):
+        return frozenset((obj,))  # a member of an enumeration
     return _of_thing(it, obj, name, node, silent)
 
 
@@ -74,6 +77,8 @@ def _of_fabric(it: Interpreter, obj: FabricObj, name: str, node: ast.AST) -> Val
 def _of_strategy(it: Interpreter, obj: StrategyView, name: str, node: ast.AST) -> Value:
     if name == "_backward_sync_control" and not obj.control:
         return frozenset((it.remember(("strategy", obj.fabric, True), StrategyView(obj.fabric, True)),))
+    if name == "__class__":
+        return frozenset((it.part(obj, "attr", name, node),))
     return frozenset((it.remember(("bound", obj, name), Bound(obj, name, None)),))
 
 

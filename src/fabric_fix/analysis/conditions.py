@@ -1,30 +1,62 @@
-"""Conditions: which branch can be taken, and what is known of a Fabric's strategy within it."""
+"""Conditions: which branch can be taken, and what is known of values and of a Fabric's strategy within it."""
 
 from __future__ import annotations
 
 import ast
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.expressions import evaluate, quiet
+from fabric_fix.analysis.assumptions import (
+    NEVER,
+    NOTHING,
+    Atom,
+    Atoms,
+    Test,
+    common,
+    consistent,
+    guard_of,
+    guarded,
+    is_open,
+    known_as,
+    names_strategy,
+    origin_of_value,
+    possible,
+)
+from fabric_fix.analysis.expressions import evaluate
 from fabric_fix.analysis.interp import Interpreter
-from fabric_fix.analysis.objects import Class, Const, External, FabricObj, Obj, Sequence, StrategyView, Thing, Value
+from fabric_fix.analysis.objects import (
+    EMPTY,
+    UNBOUND,
+    Class,
+    Collection,
+    Const,
+    FabricObj,
+    Instance,
+    Marker,
+    Obj,
+    StrategyView,
+    Thing,
+    Value,
+)
+from fabric_fix.analysis.possible import origins, strategies
+from fabric_fix.analysis.questions import Question, question, value_of
 
 
 def truth(it: Interpreter, test: ast.expr) -> bool | None:
     """Evaluate a test: True or False when it can only be that, else None."""
-    value = evaluate(it, test)
+    value = it.tested[test] = evaluate(it, test)
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = truth(it, test.operand)
         return None if inner is None else not inner
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
-        return _identity(it, test)
-    if isinstance(test, ast.Call):
-        return _isinstance(it, test)
+        same = _identity(it, test)
+        if same is not None:
+            return same
     if isinstance(test, (ast.Name, ast.Attribute)) and value and all(isinstance(o, FabricObj) for o in value):
         return True
-    return None
+    asked = question(it, test)
+    return decided(it, asked) if asked is not None else None
 
 
 def _identity(it: Interpreter, test: ast.Compare) -> bool | None:
@@ -32,7 +64,7 @@ def _identity(it: Interpreter, test: ast.Compare) -> bool | None:
     right = test.comparators[0]
     if not (isinstance(right, ast.Constant) and right.value is None):
         return None
-    value = quiet(it, test.left)
+    value = value_of(it, test.left)
     same: bool | None = None
     if value and all(isinstance(obj, FabricObj) for obj in value):
         same = False
@@ -43,117 +75,184 @@ def _identity(it: Interpreter, test: ast.Compare) -> bool | None:
     return same if isinstance(test.ops[0], ast.Is) else not same
 
 
-def _isinstance(it: Interpreter, test: ast.Call) -> bool | None:
-    """`isinstance(fabric.strategy, X)` when the strategies of the Fabric decide it."""
-    asked = _strategy_test(it, test)
-    if asked is None:
+def decided(it: Interpreter, asked: Question) -> bool | None:
+    """The only way in which a test of a strategy can come out.
+
+    A flag decides nothing, for it may be set where the analysis does not look; nor does the name of a strategy where
+    the user named others that the program must run on.
+    """
+    if asked.test.kind == "true" and not all(obj in it.guards for obj in asked.value):
         return None
-    fabric, families = asked
-    possible = strategies(it, fabric)
-    if "unknown" in possible or not possible:
+    if asked.test.kind == "equal" and not all(isinstance(name, str) for name in asked.test.names):
         return None
-    hits = {f for f in possible if _matches(f, families)}
-    if not hits:
-        return False
-    return True if len(hits) == len(possible) else None
+    if it.strategies and not any(isinstance(obj, StrategyView) for obj in asked.value):
+        return None
+    ways = [way for way in (True, False) if _outcome(it, asked, way)[1] is not None]
+    return ways[0] if len(ways) == 1 else None
 
 
-def strategies(it: Interpreter, fabric: FabricObj) -> frozenset[str]:
-    """The families that a Fabric's strategy can be of at this point."""
-    refined = it.state.get(fabric, "#strategies")
-    if refined is None:
-        return fabric.strategies
-    return frozenset(str(obj.value) for obj in refined if isinstance(obj, Const))
-
-
-def _matches(family: str, families: frozenset[str]) -> bool:
-    return (
-        family in families
-        or (known.is_deepspeed(family) and "deepspeed" in families)
-        or (family == "fsdp_original_params" and "fsdp" in families)
-    )
+# --- what a branch takes for granted --------------------------------------------------------------------------------
 
 
 def refine(it: Interpreter, test: ast.expr, branch: bool) -> None:
-    """Narrow the strategies of Fabrics to those that a branch of a test allows."""
+    """Narrow what is tested, and the strategies of Fabrics, to what a branch of a test allows."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         refine(it, test.operand, not branch)
     elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if branch else ast.Or):
         for part in test.values:
             refine(it, part, branch)
-    elif isinstance(test, ast.Call):
-        asked = _strategy_test(it, test)
+    elif isinstance(test, ast.BoolOp):
+        it.state.assumed |= assume(it, test, branch) or NOTHING
+    else:
+        asked = question(it, test)
         if asked is not None:
-            _narrow(it, asked[0], asked[1], branch)
-    elif isinstance(test, ast.Compare) and len(test.ops) == 1:
-        _compare(it, test, branch)
+            settle(it, asked, branch)
 
 
-def _narrow(it: Interpreter, fabric: FabricObj, families: frozenset[str], branch: bool) -> None:
-    kept = [f for f in strategies(it, fabric) if f == "unknown" or _matches(f, families) is branch]
-    value: Value = frozenset().union(*(it.const(f) for f in kept)) if kept else it.const("none")
-    it.set_fact(fabric, "#strategies", value)
+def settle(it: Interpreter, asked: Question, branch: bool) -> bool:
+    """Go on with one outcome of a question; False when it cannot come out so."""
+    kept, atoms = _outcome(it, asked, branch)
+    if atoms is None:
+        if not it.strategies:
+            it.state.assumed |= {NEVER}
+        return False
+    _narrow(it, asked, kept, branch is asked.positive)
+    it.state.assumed |= atoms
+    return True
 
 
-def _strategy_test(it: Interpreter, test: ast.Call) -> tuple[FabricObj, frozenset[str]] | None:
-    if not (isinstance(test.func, ast.Name) and test.func.id == "isinstance" and len(test.args) == 2):
+def assume(it: Interpreter, test: ast.expr, branch: bool) -> Atoms | None:
+    """What holds where a test came out one way; None where it cannot."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return assume(it, test.operand, not branch)
+    if isinstance(test, ast.BoolOp):
+        parts = [assume(it, part, branch) for part in test.values]
+        can = [part for part in parts if part is not None]
+        if isinstance(test.op, ast.And if branch else ast.Or):
+            return frozenset().union(*can) if len(can) == len(parts) else None
+        return common(can) if can else None
+    asked = question(it, test)
+    return NOTHING if asked is None else _outcome(it, asked, branch)[1]
+
+
+def verdict(it: Interpreter, test: ast.expr) -> Value | None:
+    """The value of a test of a strategy, of a flag and the like: True and False, each under what then holds."""
+    ways = {way: assume(it, test, way) for way in (True, False)}
+    if not any(ways.values()) or (it.strategies and None in ways.values()):
         return None
-    views = quiet(it, test.args[0])
-    if len(views) != 1:
-        return None
-    view = next(iter(views))
-    if isinstance(view, StrategyView) and not view.control:
-        return view.fabric, _families(quiet(it, test.args[1]))
-    return None
-
-
-def _families(value: Value) -> frozenset[str]:
-    found: set[str] = set()
-    for obj in value:
-        if isinstance(obj, Sequence):
-            for part in obj.items:
-                found |= _families(part)
-        elif isinstance(obj, External):
-            name = obj.path.rpartition(".")[2]
-            found |= known.SUBCLASSES.get(name, set())
-            found.add(known.STRATEGY_CLASSES.get(name, name))
-        elif isinstance(obj, Class):
-            found.add(obj.node.name)
-    return frozenset(found)
-
-
-def _compare(it: Interpreter, test: ast.Compare, branch: bool) -> None:
-    """`args.strategy == "deepspeed"` where the Fabric was made with that very value."""
-    operator = test.ops[0]
-    if not isinstance(operator, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
-        return
-    names = _strings(quiet(it, test.comparators[0]))
-    if not names:
-        return
-    wanted = branch if isinstance(operator, (ast.Eq, ast.In)) else not branch
-    value = quiet(it, test.left)
-    for fabric in _fabrics_made_with(it, value):
-        families: set[str] = set()
-        for name in names:
-            families |= known.strategy_families(name, None, None)
-        _narrow(it, fabric, frozenset(families), wanted)
-
-
-def _strings(value: Value) -> list[str]:
-    found: list[str] = []
-    for obj in value:
-        if isinstance(obj, Const) and isinstance(obj.value, str):
-            found.append(obj.value)
-        elif isinstance(obj, Sequence):
-            for part in obj.items:
-                found.extend(_strings(part))
+    found: Value = EMPTY
+    for way, atoms in ways.items():
+        if atoms is not None:
+            found = found | guarded(it, ("verdict", test, it.frame), way, atoms)
     return found
 
 
-def _fabrics_made_with(it: Interpreter, value: Value) -> list[FabricObj]:
-    if not value or (len(value) == 1 and isinstance(next(iter(value)), Const)):
-        return []
-    return [fabric for fabric in it.made_fabrics if fabric.strategy_value == value]
+def _outcome(it: Interpreter, asked: Question, branch: bool) -> tuple[Value, Atoms | None]:
+    """The alternatives of a value for which a test comes out one way, and what then holds; None for never."""
+    wanted = branch is asked.positive
+    kept: set[Obj] = set()
+    guards: list[Atoms] = []
+    for obj in asked.value:
+        guard = _guard(it, obj, asked.test, wanted)
+        if guard is not None:
+            kept.add(obj)
+            guards.append(guard)
+    if not kept and it.strategies:
+        return asked.value, frozenset((origin, asked.test, wanted) for origin in origins(it, asked.value))
+    if not kept:
+        return EMPTY, None if asked.value else NOTHING
+    atoms = common(guards)
+    if any(_means_strategy(obj) for obj in asked.value):
+        atoms |= {(origin_of_value(it, asked.value), asked.test, wanted)}
+    return frozenset(kept), atoms
 
 
-__all__ = ["Obj", "Thing", "refine", "strategies", "truth"]
+def _guard(it: Interpreter, obj: Obj, test: Test, wanted: bool) -> Atoms | None:
+    """What holds when an object passes a test (fails it, for `wanted` False); None when it cannot."""
+    if not possible(it, obj):
+        return None
+    atom = _strategy_atom(obj, test, wanted)
+    if atom is not None:
+        return _guard_of_strategy(it, atom)
+    how = test.of(obj)
+    if how is (not wanted):
+        return None
+    guard = guard_of(it, obj)
+    if how is None and is_open(obj):
+        guard = guard | {(obj, test, wanted)}
+        if not consistent(guard | it.state.assumed):
+            return None
+    return guard
+
+
+def _strategy_atom(obj: Obj, test: Test, wanted: bool) -> Atom | None:
+    """For a test of `fabric.strategy`, of its class or of that class's name: what it says of the Fabric."""
+    if isinstance(obj, StrategyView) and not obj.control:
+        return (obj.fabric, test, wanted) if test.kind == "family" else None
+    if not isinstance(obj, Thing):
+        return None
+    if obj.label == "__class__" and isinstance(obj.base, StrategyView) and test.kind == "family":
+        return (obj.base.fabric, test, wanted)
+    owner = obj.base if obj.label in ("__name__", "__qualname__") else None
+    if isinstance(owner, Thing) and owner.label == "__class__" and isinstance(owner.base, StrategyView):
+        families = {family for name, family in known.STRATEGY_CLASSES.items() if test.of_constant(name)}
+        return (owner.base.fabric, Test("family", frozenset(families)), wanted)
+    return None
+
+
+def _guard_of_strategy(it: Interpreter, atom: Atom) -> Atoms | None:
+    fabric = atom[0]
+    assert isinstance(fabric, FabricObj)
+    if NEVER not in it.state.assumed:
+        saved = it.state.assumed
+        it.state.assumed = saved | {atom}
+        left = strategies(it, fabric)
+        it.state.assumed = saved
+        if left <= {"none", "own"} and strategies(it, fabric) != left:
+            return None
+    return frozenset((atom,))
+
+
+def _means_strategy(obj: Obj) -> bool:
+    if isinstance(obj, Const):
+        return names_strategy(obj.value)
+    return isinstance(obj, Thing) and known.strategy_class(obj.callee) is not None
+
+
+# --- the place that is tested ---------------------------------------------------------------------------------------
+
+
+def _narrow(it: Interpreter, asked: Question, kept: Value, wanted: bool) -> None:
+    """Let the tested place stand for what is left of its value."""
+    if asked.place is None or not all(isinstance(obj, (Const, Thing, Marker)) for obj in asked.value):
+        return
+    left = kept
+    if wanted and asked.test.kind == "equal" and all(names_strategy(name) for name in asked.test.names):
+        left = frozenset(obj for obj in kept if not is_open(obj))
+        for obj in kept - left:
+            for name in asked.test.names:
+                left = left | known_as(it, obj, name)
+    if left != asked.value and left:
+        it.narrowed.setdefault(left, it.narrowed.get(asked.value, asked.value))
+        _put(it, asked.place, left)
+
+
+def _put(it: Interpreter, place: ast.expr, value: Value) -> None:
+    if isinstance(place, ast.Name):
+        home = it.home(place.id)
+        old = None if home is None else it.state.get(home, place.id)
+        if home is not None and old is not None:
+            it.state.put(home, place.id, value | (old & {UNBOUND}))
+    elif isinstance(place, ast.Attribute):
+        owners = value_of(it, place.value)
+        for owner in owners if len(owners) == 1 else ():
+            if isinstance(owner, (Thing, Class)) or (isinstance(owner, Instance) and not owner.cls.method(place.attr)):
+                it.set_field(owner, place.attr, value)
+    elif isinstance(place, ast.Subscript) and isinstance(place.slice, ast.Constant):
+        owners = value_of(it, place.value)
+        for owner in owners if len(owners) == 1 else ():
+            if isinstance(owner, (Collection, Thing)):
+                it.set_field(owner, f"'{place.slice.value!s}", value)
+
+
+__all__ = ["Question", "assume", "decided", "refine", "settle", "strategies", "truth", "verdict"]

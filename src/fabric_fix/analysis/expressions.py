@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from fabric_fix.analysis.assumptions import guarded, names_strategy
 from fabric_fix.analysis.derive import derived, gradients
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import elements, item
@@ -39,6 +40,9 @@ def quiet(it: Interpreter, node: ast.expr) -> Value:
 
 
 def _constant(it: Interpreter, node: ast.Constant) -> Value:
+    """A literal; the name of a strategy, and a flag set in a branch, are objects of their own."""
+    if names_strategy(node.value) or (it.state.assumed and isinstance(node.value, bool)):
+        return guarded(it, (node, it.frame), node.value, it.state.assumed)
     return it.const(node.value)
 
 
@@ -53,9 +57,15 @@ def _attribute(it: Interpreter, node: ast.Attribute) -> Value:
 
 
 def _call(it: Interpreter, node: ast.Call) -> Value:
+    from fabric_fix.analysis import texts
     from fabric_fix.analysis.calls import call
 
-    return call(it, node)
+    value = call(it, node)
+    special = texts.METHODS.get(node.func.attr) if isinstance(node.func, ast.Attribute) else None
+    if special is None:
+        return value
+    found = special(it, node, value)
+    return value if found is None else found
 
 
 def _sequence(
@@ -106,6 +116,10 @@ def _dict(it: Interpreter, node: ast.Dict) -> Value:
         got = _keeping(it, value)
         if isinstance(key, ast.Constant):
             it.set_field(made, f"'{key.value!s}", got)
+        elif key is None and got and all(isinstance(obj, Collection) for obj in got):
+            for obj in got:
+                for name, stored in list(it.state.table(obj).items()):
+                    it.set_field(made, name, stored, weak=len(got) > 1)
         else:
             if key is not None:
                 evaluate(it, key)
@@ -150,7 +164,7 @@ def _subscript(it: Interpreter, node: ast.Subscript) -> Value:
 
 
 def _if_exp(it: Interpreter, node: ast.IfExp) -> Value:
-    from fabric_fix.analysis import conditions
+    from fabric_fix.analysis import conditions, texts
 
     truth = conditions.truth(it, node.test)
     if truth is not None:
@@ -158,11 +172,11 @@ def _if_exp(it: Interpreter, node: ast.IfExp) -> Value:
     before = it.state
     it.state = before.copy()
     conditions.refine(it, node.test, True)
-    first = evaluate(it, node.body)
+    first = texts.marked(it, evaluate(it, node.body), (node, True, it.frame), it.state.assumed - before.assumed)
     taken = it.state
     it.state = before.copy()
     conditions.refine(it, node.test, False)
-    second = evaluate(it, node.orelse)
+    second = texts.marked(it, evaluate(it, node.orelse), (node, False, it.frame), it.state.assumed - before.assumed)
     it.state = taken.join(it.state)
     return it.limit(first | second)
 
@@ -170,12 +184,29 @@ def _if_exp(it: Interpreter, node: ast.IfExp) -> Value:
 def _bool_op(it: Interpreter, node: ast.BoolOp) -> Value:
     found: Value = EMPTY
     for part in node.values:
-        found = found | evaluate(it, part)
+        value = evaluate(it, part)
+        if isinstance(node.op, ast.Or) and part is not node.values[-1]:
+            value = frozenset(obj for obj in value if not isinstance(obj, Const) or obj.value)
+        found = found | value
+    if all(isinstance(part, (ast.Compare, ast.Call, ast.UnaryOp)) for part in node.values):
+        return _verdict(it, node) or it.limit(found)
     return it.limit(found)
 
 
+def _verdict(it: Interpreter, node: ast.expr) -> Value | None:
+    from fabric_fix.analysis import conditions
+
+    return conditions.verdict(it, node)
+
+
 def _bin_op(it: Interpreter, node: ast.BinOp) -> Value:
+    from fabric_fix.analysis import texts
+
     values = _flat(it, node)
+    if isinstance(node.op, ast.Add):
+        text = texts.joined(it, node, values[::-1])
+        if text is not None:
+            return text
     constants = all(isinstance(obj, Const) for value in values for obj in value)
     if constants:
         made = it.thing("op", node)
@@ -199,7 +230,9 @@ def _flat(it: Interpreter, node: ast.BinOp) -> list[Value]:
 
 def _unary(it: Interpreter, node: ast.UnaryOp) -> Value:
     value = evaluate(it, node.operand)
-    if isinstance(node.op, ast.Not) or all(isinstance(obj, Const) for obj in value):
+    if isinstance(node.op, ast.Not):
+        return _verdict(it, node) or frozenset((it.thing("op", node),))
+    if all(isinstance(obj, Const) for obj in value):
         return frozenset((it.thing("op", node),))
     return frozenset((derived(it, "op", node, "", gradients(it, value)),))
 
@@ -207,7 +240,7 @@ def _unary(it: Interpreter, node: ast.UnaryOp) -> Value:
 def _compare(it: Interpreter, node: ast.Compare) -> Value:
     for part in (node.left, *node.comparators):
         evaluate(it, part)
-    return frozenset((it.thing("op", node, "bool"),))
+    return _verdict(it, node) or frozenset((it.thing("op", node, "bool"),))
 
 
 def _named(it: Interpreter, node: ast.NamedExpr) -> Value:
@@ -271,10 +304,16 @@ def _yield(it: Interpreter, node: ast.Yield | ast.YieldFrom) -> Value:
 
 
 def _text(it: Interpreter, node: ast.JoinedStr) -> Value:
+    from fabric_fix.analysis import texts
+
+    values: list[Value] = []
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
-            evaluate(it, part.value)
-    return frozenset((it.thing("op", node, "str"),))
+            value = evaluate(it, part.value)
+            values.append(value if part.format_spec is None else frozenset((it.thing("op", part),)))
+        else:
+            values.append(evaluate(it, part))
+    return texts.joined(it, node, values) or frozenset((it.thing("op", node, "str"),))
 
 
 def _slice(it: Interpreter, node: ast.Slice) -> Value:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 
 from fabric_fix.analysis import known
+from fabric_fix.analysis.assumptions import is_open, possible
 from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.objects import EMPTY, Collection, Const, Instance, Obj, Thing, Value
+from fabric_fix.analysis.possible import of_open
+from fabric_fix.analysis.questions import class_families
 
 _POSITIONS = ("accelerator", "strategy", "devices")
 """The first parameters of `Fabric.__init__` (keyword-only from Lightning 2.0 on, positional before)."""
@@ -25,14 +28,24 @@ def of_arguments(it: Interpreter, args: list[Argument]) -> tuple[Value, frozense
             hidden = not _spread(it, argument, given)
         elif argument.name:
             given[argument.name] = argument.value
+    _note_accelerator(it, args)
     value = given.get("strategy", EMPTY)
     if not value:
         value_families = frozenset({"unknown"}) if hidden else _auto(it, given)
         return value, value_families
     found: frozenset[str] = frozenset()
     for obj in value:
-        found |= _of_object(it, obj, given)
+        here = of_open(it, obj) if is_open(obj) else _of_object(it, obj, given)
+        it.families[obj] = it.families.get(obj, frozenset()) | here
+        found |= here if possible(it, obj) else frozenset()
     return value, found
+
+
+def _note_accelerator(it: Interpreter, args: list[Argument]) -> None:
+    for argument in args:
+        if argument.name == "accelerator":
+            names = frozenset(str(literal).lower() for literal in _literals(argument.value))
+            it.accelerators[argument.node] = names if len(names) == len(argument.value) else frozenset()
 
 
 def _spread(it: Interpreter, argument: Argument, given: dict[str, Value]) -> bool:
@@ -42,6 +55,7 @@ def _spread(it: Interpreter, argument: Argument, given: dict[str, Value]) -> boo
         if not isinstance(obj, Collection):
             known_all = False
             continue
+        known_all = known_all and it.field(obj, "*") is None
         for name in _POSITIONS:
             stored = it.field(obj, f"'{name}")
             if stored is not None:
@@ -70,16 +84,27 @@ def _of_object(it: Interpreter, obj: Obj, given: dict[str, Value]) -> frozenset[
             found |= known.strategy_families(obj.value, str(accelerator), None)
         return found
     if isinstance(obj, Thing):
+        if obj.label == "str" and obj in it.families:
+            return it.families[obj]
         family = known.strategy_class(obj.callee)
         return frozenset({_detailed(it, family, obj)}) if family else frozenset({"unknown"})
     if isinstance(obj, Instance) and obj.cls.kind == "strategy":
-        return frozenset({_subclass(obj)})
+        return _subclass(it, obj)
     return frozenset({"unknown"})
 
 
-def _subclass(obj: Instance) -> str:
-    """A subclass of a strategy that changes neither set-up nor synchronisation counts as that strategy."""
-    return "own"
+def _subclass(it: Interpreter, obj: Instance) -> frozenset[str]:
+    """The family of a strategy class of the program: that of its base too, as far as Fabric asks with `isinstance`.
+
+    What a base takes besides, such as the order of the set-up, a class that sets up in its own way need not.
+    """
+    found = class_families(obj.cls)
+    if len(found) != 1 or any(obj.cls.method(name) for name in ("setup_module_and_optimizers", "setup_module")):
+        found &= known.JOINT_ONLY
+    if found == {"deepspeed"} and isinstance(obj.node, ast.Call):
+        stages = [k.value.value for k in obj.node.keywords if k.arg == "stage" and isinstance(k.value, ast.Constant)]
+        found = {f"deepspeed_{stage}" for stage in stages if stage in (0, 1, 2, 3)} or found
+    return frozenset(found | {"own"})
 
 
 def _detailed(it: Interpreter, family: str, obj: Thing) -> str:
@@ -110,4 +135,4 @@ def _stage(it: Interpreter, obj: Thing) -> int | None:
     return None
 
 
-__all__ = ["ast", "of_arguments"]
+__all__ = ["of_arguments"]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from fabric_fix.analysis.objects import UNBOUND, Function, Obj, Value
+
+if TYPE_CHECKING:
+    from fabric_fix.analysis.assumptions import Atoms
 
 
 class Scope:
@@ -130,9 +134,11 @@ class State:
     it leaves alone.
     """
 
-    __slots__ = ("_owned", "tables")
+    __slots__ = ("_owned", "assumed", "tables")
 
     def __init__(self) -> None:
+        self.assumed: Atoms = frozenset()
+        """How the tests on the way here came out."""
         self.tables: dict[Owner, Table] = {}
         self._owned: set[Owner] = set()
 
@@ -176,11 +182,13 @@ class State:
         """Another state with the same content; from now on both share their tables."""
         twin = State()
         twin.tables = self.tables.copy()
+        twin.assumed = self.assumed
         self._owned = set()
         return twin
 
     def join(self, other: State) -> State:
         """What holds when either can be the case; a variable that only one knows may be unbound."""
+        self.assumed = self.assumed & other.assumed
         for owner, theirs in other.tables.items():
             mine = self.tables.get(owner)
             if mine is None:
@@ -192,7 +200,7 @@ class State:
 
     def same(self, other: State) -> bool:
         """Whether both say the same."""
-        return self.tables == other.tables
+        return self.tables == other.tables and self.assumed == other.assumed
 
 
 def _join_tables(mine: Table, theirs: Table, variables: bool) -> None:

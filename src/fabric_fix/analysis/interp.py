@@ -33,6 +33,7 @@ from fabric_fix.analysis.objects import (
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from fabric_fix.analysis.assumptions import Atoms
     from fabric_fix.analysis.relevance import Relevance
 
 MAX_DEPTH = 14
@@ -81,6 +82,16 @@ class Interpreter:
         self.functions: list[Function] = []
         self.stars: list[str] = []
         self.made_fabrics: list[FabricObj] = []
+        self.guards: dict[Obj, Atoms] = {}
+        """What has to hold for an object to exist, where that is known."""
+        self.narrowed: dict[Value, Value] = {}
+        """For what a branch left of a value: that value."""
+        self.tested: dict[ast.expr, Value] = {}
+        """What a test evaluated to when it was last looked at."""
+        self.families: dict[Obj, frozenset[str]] = {}
+        """The families that a value of `strategy=` means."""
+        self.accelerators: dict[ast.expr, frozenset[str]] = {}
+        """What `accelerator=` can be, where all that it can be is known."""
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []
         self._made: dict[Hashable, Obj] = {}

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from fabric_fix.analysis import known
+from fabric_fix.analysis.assumptions import is_open, known_values, names_strategy
 from fabric_fix.analysis.derive import derived, gradients
 from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.expressions import collection, evaluate, quiet
@@ -23,6 +24,7 @@ from fabric_fix.analysis.objects import (
     Obj,
     Partial,
     Sequence,
+    StrategyView,
     Thing,
     Value,
 )
@@ -113,12 +115,24 @@ def _isinstance(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value 
     for obj in args[0].value if args else EMPTY:
         shown = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
         it.use(obj, "isinstance", node, shown)
+    if args and any(isinstance(obj, StrategyView) or _may_be_strategy(obj) for obj in args[0].value):
+        from fabric_fix.analysis.conditions import verdict
+
+        return verdict(it, node) or frozenset((it.thing("op", node, "bool"),))
     return frozenset((it.thing("op", node, "bool"),))
+
+
+def _may_be_strategy(obj: Obj) -> bool:
+    if isinstance(obj, Const):
+        return names_strategy(obj.value)
+    return isinstance(obj, Thing) and known.strategy_class(obj.callee) is not None
 
 
 def _type(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
     for obj in args[0].value if args else EMPTY:
         it.use(obj, "type", node)
+    if args and args[0].value and all(isinstance(obj, StrategyView) for obj in args[0].value):
+        return frozenset(it.part(obj, "attr", "__class__", node) for obj in args[0].value)
     return frozenset((it.thing("op", node, "type"),))
 
 
@@ -185,7 +199,52 @@ def _dict(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None
     for argument in args:
         if argument.name and argument.name != "**":
             it.set_field(made, f"'{argument.name}", argument.value)
+        else:
+            for obj in argument.value:
+                for name, value in list(it.state.table(obj).items()) if isinstance(obj, Collection) else ():
+                    it.set_field(made, name, value, weak=len(argument.value) > 1)
     return frozenset((made,))
+
+
+def _namespace(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
+    """`SimpleNamespace(strategy="ddp")`, `OmegaConf.create({"strategy": "ddp"})`: an object with these attributes."""
+    made = it.thing("call", node, "namespace")
+    for argument in args:
+        if argument.name and argument.name != "**":
+            it.set_field(made, argument.name, argument.value)
+            continue
+        for obj in argument.value:
+            for name, value in list(it.state.table(obj).items()) if isinstance(obj, Collection) else ():
+                if name.startswith("'"):
+                    it.set_field(made, name, value)
+                    it.set_field(made, name[1:], value)
+    return frozenset((made,))
+
+
+def _vars(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
+    """`vars(args)`: the attributes of an object, by name."""
+    if not args or len(args[0].value) != 1:
+        return None
+    owner = next(iter(args[0].value))
+    made = collection(it, node)
+    source = owner.base if isinstance(owner, Thing) and owner.kind == "args" and owner.base is not None else owner
+    for table in (it.state.table(source), it.state.table(owner)):
+        for name, value in list(table.items()):
+            if not name.startswith(("#", "*", "'")):
+                it.set_field(made, f"'{name}", value)
+    it.set_field(made, "*", frozenset((it.part(made, "item", "*", node),)))
+    return frozenset((made,))
+
+
+def _environ(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
+    """`os.environ.get("STRATEGY", "deepspeed")`: the variable, or the default."""
+    names = [obj.value for obj in (args[0].value if args else EMPTY) if isinstance(obj, Const)]
+    if len(names) != 1 or len(args) > 2:
+        return None
+    environment = next(iter(it.external("os.environ")))
+    asked = it.part(environment, "item", f"'{names[0]}", node)
+    default = args[1].value if len(args) == 2 else EMPTY
+    return frozenset((asked,)) | known_values(it, asked, default)
 
 
 def _getattr(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
@@ -197,6 +256,10 @@ def _getattr(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | N
     for name in args[1].value:
         if isinstance(name, Const) and isinstance(name.value, str):
             found = found | attribute_of(it, args[0].value, name.value, node)
+    if len(args) == 3 and len(found) == 1:
+        for obj in found:
+            if is_open(obj):
+                found = found | {o for o in known_values(it, obj, args[2].value) if isinstance(o, Const)}
     return found or None
 
 
@@ -246,6 +309,13 @@ _SPECIAL: dict[str, Callable[[Interpreter, ast.Call, list[Argument]], Value | No
     "builtins.set": _transparent,
     "builtins.zip": _zip,
     "builtins.dict": _dict,
+    "builtins.vars": _vars,
+    "types.SimpleNamespace": _namespace,
+    "argparse.Namespace": _namespace,
+    "omegaconf.OmegaConf.create": _namespace,
+    "easydict.EasyDict": _namespace,
+    "os.environ.get": _environ,
+    "os.getenv": _environ,
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
     "builtins.next": _next,
@@ -286,20 +356,22 @@ def _add_argument(it: Interpreter, parser: Thing, args: list[Argument]) -> None:
         return
     long = next((n for n in names if n.startswith("--")), names[0])
     field = long.lstrip("-").replace("-", "_")
-    value: Value = EMPTY
-    chosen = False
+    default: Value = EMPTY
+    choices: Value = EMPTY
     for argument in args:
         if argument.name == "default":
-            value = value | argument.value
+            default = argument.value
         elif argument.name == "choices":
-            chosen = True
-            for obj in argument.value:
-                value = value | content(it, obj)
+            choices = frozenset().union(*(content(it, obj) for obj in argument.value))
         elif argument.name == "dest":
             field = next((str(o.value) for o in argument.value if isinstance(o, Const)), field)
-    if not chosen:
-        value = value | frozenset((it.part(parser, "attr", field, None),))
-    it.set_field(parser, field, value)
+    asked = it.part(parser, "attr", field, None)
+    closed = any(argument.name == "choices" for argument in args)
+    choices = known_values(it, asked, choices) if closed else frozenset((asked,))
+    if not any(argument.name == "default" for argument in args):
+        default = it.field(parser, field) or EMPTY  # from `set_defaults`
+    it.set_field(parser, f"#open {field}", choices)
+    it.set_field(parser, field, choices | known_values(it, asked, default))
 
 
 def mentions_fabric(it: Interpreter, cls: Class) -> bool:
@@ -374,7 +446,11 @@ def _complete(it: Interpreter, function: Function, frame: Frame, bound: dict[str
         if name not in bound:
             default = defaults.get(name)
             if default is not None and not isinstance(default, ast.Call):
-                bound[name] = quiet(it, default) or frozenset((it.part(function, "param", name, parameter),))
+                asked = it.part(function, "param", name, parameter)
+                value = known_values(it, asked, quiet(it, default)) or frozenset((asked,))
+                if any(isinstance(obj, Const) and names_strategy(obj.value) for obj in value):
+                    value = value | {asked}  # a parameter is there to be given another strategy
+                bound[name] = value
             else:
                 bound[name] = outside_value(it, function, parameter, default)
         if parameter.annotation is not None and it.annotated(parameter.annotation, it.frame) == "fabric":

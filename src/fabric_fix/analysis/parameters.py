@@ -4,25 +4,48 @@ from __future__ import annotations
 
 import ast
 
+from fabric_fix.analysis.assumptions import known_values, names_strategy
 from fabric_fix.analysis.expressions import evaluate, quiet
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import content
-from fabric_fix.analysis.objects import EMPTY, Function, Value
+from fabric_fix.analysis.objects import EMPTY, Class, Const, External, Function, Value
 
 
 def outside_value(it: Interpreter, function: Function, parameter: ast.arg, default: ast.expr | None) -> Value:
     """A parameter's own object, with its default and what click, typer or choices say of it."""
-    made: Value = frozenset((it.part(function, "param", parameter.arg, parameter),))
+    asked = it.part(function, "param", parameter.arg, parameter)
+    made: Value = frozenset((asked,))
     if isinstance(function.node, ast.Lambda):
         return made
     chosen = _click_choices(it, function, parameter.arg)
     if chosen is not None:
-        return chosen or made
+        return known_values(it, asked, chosen) or made
+    allowed = _allowed(it, parameter.annotation)
+    if allowed:
+        return known_values(it, asked, allowed)
     if default is None:
         return made
     if isinstance(default, ast.Call):
-        return made | _typer_default(it, default)
-    return made | quiet(it, default)
+        return made | known_values(it, asked, _typer_default(it, default))
+    return made | known_values(it, asked, quiet(it, default))
+
+
+def _allowed(it: Interpreter, annotation: ast.expr | None) -> Value:
+    """The strategies that an annotation allows: members of an enumeration, or a `Literal`; nothing for others."""
+    found: Value = EMPTY
+    if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value).endswith("Literal"):
+        items = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+        for item in items:
+            found = found | quiet(it, item)
+    elif isinstance(annotation, (ast.Name, ast.Attribute)):
+        for obj in quiet(it, annotation):
+            if isinstance(obj, Class) and any(_is_enumeration(base) for base in obj.bases):
+                found = found | frozenset().union(*it.state.table(obj).values())
+    return found if all(isinstance(o, Const) and names_strategy(o.value) for o in found) else EMPTY
+
+
+def _is_enumeration(base: object) -> bool:
+    return isinstance(base, External) and base.path in ("enum.Enum", "enum.StrEnum")
 
 
 def _click_choices(it: Interpreter, function: Function, name: str) -> Value | None:

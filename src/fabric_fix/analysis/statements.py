@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from fabric_fix.analysis import assign, conditions, contexts, definitions
-from fabric_fix.analysis.expressions import evaluate
+from fabric_fix.analysis import assign, conditions, contexts, definitions, questions, texts
+from fabric_fix.analysis.expressions import evaluate, quiet
 from fabric_fix.analysis.frames import State
 from fabric_fix.analysis.interp import MAX_LOOPS, Interpreter
 from fabric_fix.analysis.iterate import elements
-from fabric_fix.analysis.objects import EMPTY, Value
+from fabric_fix.analysis.objects import EMPTY, External, Thing, Value
 
 
 def run(it: Interpreter, body: list[ast.stmt]) -> bool:
@@ -26,9 +26,24 @@ def run(it: Interpreter, body: list[ast.stmt]) -> bool:
     return True
 
 
+_EXITS = frozenset({"sys.exit", "os._exit", "os.abort", "builtins.exit", "builtins.quit"})
+
+
 def _expr(it: Interpreter, stmt: ast.Expr) -> bool:
     evaluate(it, stmt.value)
-    return True
+    return not (isinstance(stmt.value, ast.Call) and _ends_program(it, stmt.value.func))
+
+
+def _ends_program(it: Interpreter, func: ast.expr) -> bool:
+    """Whether a call ends the program: `sys.exit(...)` and its kin, `parser.error(...)`."""
+    if not isinstance(func, (ast.Name, ast.Attribute)):
+        return False
+    if isinstance(func, ast.Attribute) and func.attr in ("error", "exit"):
+        owners = quiet(it, func.value)
+        if owners and all(isinstance(o, Thing) and o.callee.endswith("ArgumentParser") for o in owners):
+            return True
+    called = quiet(it, func)
+    return bool(called) and all(isinstance(obj, External) and obj.path in _EXITS for obj in called)
 
 
 def _assign(it: Interpreter, stmt: ast.Assign) -> bool:
@@ -68,7 +83,8 @@ def _raise(it: Interpreter, stmt: ast.Raise) -> bool:
 
 
 def _assert(it: Interpreter, stmt: ast.Assert) -> bool:
-    evaluate(it, stmt.test)
+    conditions.truth(it, stmt.test)
+    conditions.refine(it, stmt.test, True)
     return True
 
 
@@ -94,7 +110,25 @@ def _if(it: Interpreter, stmt: ast.If) -> bool:
         conditions.refine(it, stmt.test, branch)
         if run(it, body):
             after.append(it.state)
+    if len(after) == 2:
+        _mark_flags(it, stmt, before, after)
     return _merge(it, after, before)
+
+
+def _mark_flags(it: Interpreter, stmt: ast.stmt, before: State, ends: list[State]) -> None:
+    """Flags and names of strategies that are others after one branch than after the other stand for its test too."""
+    first, second = ends
+    atoms = [end.assumed - before.assumed - other.assumed for end, other in ((first, second), (second, first))]
+    if not any(atoms):
+        return
+    for owner in list(first.tables):
+        mine, theirs = first.table(owner), second.table(owner)
+        if owner is None or mine is theirs or owner not in second.tables:
+            continue
+        for name in [n for n, value in mine.items() if not n.startswith("#") and theirs.get(n, value) != value]:
+            for index, end in enumerate(ends):
+                key = (stmt, index, it.frame)
+                end.put(owner, name, texts.marked(it, end.table(owner)[name], key, atoms[index]))
 
 
 def _merge(it: Interpreter, states: list[State], fallback: State) -> bool:
@@ -199,19 +233,38 @@ def _try(it: Interpreter, stmt: ast.Try) -> bool:
 def _match(it: Interpreter, stmt: ast.Match) -> bool:
     subject = evaluate(it, stmt.subject)
     before = it.state
+    rest = before.copy()
     ends: list[State] = []
     total = False
     for case in stmt.cases:
-        it.state = before.copy()
+        it.state = rest.copy()
+        asked = questions.of_pattern(it, stmt.subject, case.pattern)
+        if asked is not None and conditions.decided(it, asked) is False:
+            continue
+        if asked is not None:
+            conditions.settle(it, asked, True)
         _capture(it, case.pattern, subject)
         if case.guard is not None:
-            evaluate(it, case.guard)
+            conditions.truth(it, case.guard)
+            conditions.refine(it, case.guard, True)
         if run(it, case.body):
             ends.append(it.state)
-        total = total or (case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None)
+        it.state = rest
+        always = case.guard is None and (
+            conditions.decided(it, asked) is True if asked is not None else _takes_all(case.pattern)
+        )
+        if always:
+            total = True
+            break
+        if asked is not None and case.guard is None:
+            conditions.settle(it, asked, False)
     if not total:
-        ends.append(before)
+        ends.append(rest)
     return _merge(it, ends, before)
+
+
+def _takes_all(pattern: ast.pattern) -> bool:
+    return isinstance(pattern, ast.MatchAs) and pattern.pattern is None
 
 
 def _capture(it: Interpreter, pattern: ast.pattern, subject: Value) -> None:
