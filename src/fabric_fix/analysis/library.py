@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from fabric_fix.analysis import known
+from fabric_fix.analysis import known, settings
 from fabric_fix.analysis.assumptions import is_open, known_values, names_strategy
 from fabric_fix.analysis.derive import derived, gradients
 from fabric_fix.analysis.events import Argument
@@ -29,6 +29,7 @@ from fabric_fix.analysis.objects import (
     Value,
 )
 from fabric_fix.analysis.parameters import outside_value
+from fabric_fix.analysis.settings import argument_parser
 
 
 def call_external(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) -> Value:
@@ -51,6 +52,9 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
     last = path.rpartition(".")[2]
     if known.SAVES.fullmatch(path):
         _saved(it, node, args, path)
+    elif path == "builtins.id":
+        for obj in args[0].value if args else ():
+            it.use(obj, "identity", node, "id")
     elif path == "builtins.len":
         for obj in args[0].value if args else ():
             it.use(obj, "index", node, "len")
@@ -137,7 +141,9 @@ def _type(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None
 
 
 def _same(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
-    """`torch.compile(model)`, `typing.cast(T, x)`: the same object for the purposes of Fabric."""
+    """`torch.compile(model)`, `tqdm(loader)`: the same object for the purposes of Fabric."""
+    for obj in args[0].value if args else EMPTY:
+        it.use(obj, "compile", node)
     positional = [a for a in args if a.name is None or a.name == "model"]
     return positional[0].value if positional else None
 
@@ -206,47 +212,6 @@ def _dict(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None
     return frozenset((made,))
 
 
-def _namespace(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
-    """`SimpleNamespace(strategy="ddp")`, `OmegaConf.create({"strategy": "ddp"})`: an object with these attributes."""
-    made = it.thing("call", node, "namespace")
-    for argument in args:
-        if argument.name and argument.name != "**":
-            it.set_field(made, argument.name, argument.value)
-            continue
-        for obj in argument.value:
-            for name, value in list(it.state.table(obj).items()) if isinstance(obj, Collection) else ():
-                if name.startswith("'"):
-                    it.set_field(made, name, value)
-                    it.set_field(made, name[1:], value)
-    return frozenset((made,))
-
-
-def _vars(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
-    """`vars(args)`: the attributes of an object, by name."""
-    if not args or len(args[0].value) != 1:
-        return None
-    owner = next(iter(args[0].value))
-    made = collection(it, node)
-    source = owner.base if isinstance(owner, Thing) and owner.kind == "args" and owner.base is not None else owner
-    for table in (it.state.table(source), it.state.table(owner)):
-        for name, value in list(table.items()):
-            if not name.startswith(("#", "*", "'")):
-                it.set_field(made, f"'{name}", value)
-    it.set_field(made, "*", frozenset((it.part(made, "item", "*", node),)))
-    return frozenset((made,))
-
-
-def _environ(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
-    """`os.environ.get("STRATEGY", "deepspeed")`: the variable, or the default."""
-    names = [obj.value for obj in (args[0].value if args else EMPTY) if isinstance(obj, Const)]
-    if len(names) != 1 or len(args) > 2:
-        return None
-    environment = next(iter(it.external("os.environ")))
-    asked = it.part(environment, "item", f"'{names[0]}", node)
-    default = args[1].value if len(args) == 2 else EMPTY
-    return frozenset((asked,)) | known_values(it, asked, default)
-
-
 def _getattr(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
     from fabric_fix.analysis.attributes import attribute_of
 
@@ -258,8 +223,9 @@ def _getattr(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | N
             found = found | attribute_of(it, args[0].value, name.value, node)
     if len(args) == 3 and len(found) == 1:
         for obj in found:
+            default = frozenset(o for o in args[2].value if isinstance(o, Const) and names_strategy(o.value))
             if is_open(obj):
-                found = found | {o for o in known_values(it, obj, args[2].value) if isinstance(o, Const)}
+                found = found | known_values(it, obj, default)
     return found or None
 
 
@@ -284,12 +250,6 @@ def _chain(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | Non
     return frozenset((derived(it, "op", node, "parameters", parts),)) if parts else None
 
 
-def _parser(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
-    made = it.thing("call", node, "parser")
-    made.callee, made.kind = "argparse.ArgumentParser", "parser"
-    return frozenset((made,))
-
-
 _SPECIAL: dict[str, Callable[[Interpreter, ast.Call, list[Argument]], Value | None]] = {
     "builtins.isinstance": _isinstance,
     "builtins.type": _type,
@@ -309,69 +269,12 @@ _SPECIAL: dict[str, Callable[[Interpreter, ast.Call, list[Argument]], Value | No
     "builtins.set": _transparent,
     "builtins.zip": _zip,
     "builtins.dict": _dict,
-    "builtins.vars": _vars,
-    "types.SimpleNamespace": _namespace,
-    "argparse.Namespace": _namespace,
-    "omegaconf.OmegaConf.create": _namespace,
-    "easydict.EasyDict": _namespace,
-    "os.environ.get": _environ,
-    "os.getenv": _environ,
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
     "builtins.next": _next,
     "itertools.chain": _chain,
-    "argparse.ArgumentParser": _parser,
-    "jsonargparse.ArgumentParser": _parser,
+    **settings.CALLS,
 }
-
-
-def argument_parser(it: Interpreter, node: ast.Call, obj: Thing, name: str, args: list[Argument]) -> Value | None:
-    """Methods of an `argparse` parser; what `add_argument` says of defaults and choices is kept on the parser."""
-    parser: Obj = obj
-    while isinstance(parser, Thing) and parser.label == "group" and parser.base is not None:
-        parser = parser.base
-    if not isinstance(parser, Thing) or not parser.callee.endswith("ArgumentParser"):
-        return None
-    if name == "add_argument":
-        _add_argument(it, parser, args)
-        return it.const(None)
-    if name.startswith("add_"):
-        made = it.thing("op", node, "group")
-        made.base = parser
-        return frozenset((made,))
-    given = it.part(parser, "args", "args", node)
-    if name == "parse_args":
-        return frozenset((given,))
-    pair = it.remember(("pair", node, it.frame), Sequence(node))
-    assert isinstance(pair, Sequence)
-    pair.items = [frozenset((given,)), frozenset((it.thing("op", node),))]
-    return frozenset((pair,))
-
-
-def _add_argument(it: Interpreter, parser: Thing, args: list[Argument]) -> None:
-    names = [
-        o.value for a in args if a.name is None for o in a.value if isinstance(o, Const) and isinstance(o.value, str)
-    ]
-    if not names:
-        return
-    long = next((n for n in names if n.startswith("--")), names[0])
-    field = long.lstrip("-").replace("-", "_")
-    default: Value = EMPTY
-    choices: Value = EMPTY
-    for argument in args:
-        if argument.name == "default":
-            default = argument.value
-        elif argument.name == "choices":
-            choices = frozenset().union(*(content(it, obj) for obj in argument.value))
-        elif argument.name == "dest":
-            field = next((str(o.value) for o in argument.value if isinstance(o, Const)), field)
-    asked = it.part(parser, "attr", field, None)
-    closed = any(argument.name == "choices" for argument in args)
-    choices = known_values(it, asked, choices) if closed else frozenset((asked,))
-    if not any(argument.name == "default" for argument in args):
-        default = it.field(parser, field) or EMPTY  # from `set_defaults`
-    it.set_field(parser, f"#open {field}", choices)
-    it.set_field(parser, field, choices | known_values(it, asked, default))
 
 
 def mentions_fabric(it: Interpreter, cls: Class) -> bool:

@@ -10,6 +10,7 @@ from fabric_fix.analysis.assumptions import Atoms, guard_of, guarded, is_open, k
 from fabric_fix.analysis.expressions import evaluate, quiet
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.objects import EMPTY, Collection, Const, Thing, Value
+from fabric_fix.analysis.settings import set_defaults
 
 MAX_TEXTS = 8
 """Texts kept apart that one expression can give."""
@@ -105,27 +106,6 @@ def _update(it: Interpreter, node: ast.Call, value: Value) -> Value | None:
     return None
 
 
-def _set_defaults(it: Interpreter, node: ast.Call, value: Value) -> Value | None:
-    """`parser.set_defaults(strategy="deepspeed")`: in place of the defaults that `add_argument` gave."""
-    owners = quiet(it, node.func.value) if isinstance(node.func, ast.Attribute) else EMPTY
-    for owner in owners:
-        if isinstance(owner, Thing) and owner.callee.endswith("ArgumentParser"):
-            for keyword in node.keywords:
-                if keyword.arg is not None:
-                    _default(it, owner, keyword.arg, evaluate(it, keyword.value))
-    return None
-
-
-def _default(it: Interpreter, parser: Thing, name: str, value: Value) -> None:
-    asked = it.part(parser, "attr", name, None)
-    open_part = it.field(parser, f"#open {name}")
-    found = open_part if open_part is not None else frozenset((asked,))
-    for obj in value:
-        text = isinstance(obj, Const) and isinstance(obj.value, str)
-        found = found | (known_as(it, asked, obj.value) if text and isinstance(obj, Const) else {obj})
-    it.set_field(parser, name, found)
-
-
 METHODS: dict[str, Callable[[Interpreter, ast.Call, Value], Value | None]] = {
     "startswith": _test,
     "endswith": _test,
@@ -134,6 +114,6 @@ METHODS: dict[str, Callable[[Interpreter, ast.Call, Value], Value | None]] = {
     "casefold": _same,
     "get": _get,
     "update": _update,
-    "set_defaults": _set_defaults,
+    "set_defaults": set_defaults,
 }
 """Methods that have a meaning beside what is known of their receiver; None leaves what the call gave."""
