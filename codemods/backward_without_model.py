@@ -37,7 +37,6 @@ from fabric_fix.edits.model import AddArgument
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
 
-
 _BY_HAND = "name the one that is meant with `model=`"
 
 

@@ -82,12 +82,10 @@ class BypassedFabric(Rule):
 
 def _attribute_set(trial: Trial) -> str | None:
     """An attribute that is set on what the strategy returned: through Fabric's wrapper it reaches another module."""
+    before = {use.stmt.lineno for use in trial.before.uses() if use.kind == "setattr" and isinstance(use.obj, Wrapped)}
     for use in trial.after.uses():
-        if use.kind == "setattr" and isinstance(use.obj, Wrapped):
-            line = getattr(use.node, "lineno", 0)
-            if any(other.node.lineno == line for other in trial.before.uses() if isinstance(other.obj, Wrapped) and other.kind == "setattr" and hasattr(other.node, "lineno")):
-                continue
-            return f"`{use.detail}` is set on the result on line {line}, and would be set on another module"
+        if use.kind == "setattr" and isinstance(use.obj, Wrapped) and use.stmt.lineno not in before:
+            return f"`{use.detail}` is set on the result on line {use.stmt.lineno}, and would be set on another module"
     return None
 
 

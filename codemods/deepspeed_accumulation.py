@@ -1,9 +1,9 @@
 """Report gradients that are accumulated by hand under DeepSpeed.
 
 What is wrong
-    Under ZeRO stage 1 and 2 (2 is the default) several `fabric.backward(...)` calls before one `optimizer.step()` keep only the last one's
-    gradients: the program trains on a part of its batch and says nothing (seen with DeepSpeed 0.19.8).
-    `no_backward_sync` does nothing there.
+    Under ZeRO stage 1 and 2 (2 is the default) several `fabric.backward(...)` calls before one `optimizer.step()`
+    keep only the last one's gradients: the program trains on a part of its batch and says nothing (seen with DeepSpeed
+    0.19.8). `no_backward_sync` does nothing there.
 
 Fix
     None: what is meant is the author's to say. Add up the losses of the micro batches for one `backward`, or use ZeRO

@@ -26,6 +26,7 @@ import ast
 from collections.abc import Iterator
 
 from fabric_fix.analysis.events import Setup
+from fabric_fix.analysis.objects import Wrapped
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import BindResult, Edit, ReplaceTargets
@@ -45,6 +46,8 @@ class DiscardedSetup(Rule):
         """Find set-up calls whose result goes nowhere."""
         for node, setups in program.setups().items():
             statement = program.syntax.statement(node)
+            if all(_is_wrapped_already(setup) for setup in setups):
+                continue  # set up before: FF105's
             if _is_discarded(program, node, statement) and setups[0].args:
                 yield self._judge(program, node, statement, setups)
 
@@ -62,7 +65,8 @@ class DiscardedSetup(Rule):
         failure = trial.failure() or _unused(trial, node, targets)
         if failure is not None:
             return self.report(program, node, message, failure)
-        return self.fixed(program, node, message, f"Bind the result to {listed(targets)}", [edit], trial.hazards())
+        hazards = [*trial.hazards(), *trial.captures([node])]
+        return self.fixed(program, node, message, f"Bind the result to {listed(targets)}", [edit], hazards)
 
     def _problem(self, program: Program, node: ast.Call, statement: ast.stmt, setups: list[Setup]) -> str | None:
         direct = getattr(statement, "value", None) is node
@@ -75,6 +79,11 @@ class DiscardedSetup(Rule):
             if problem is not None:
                 return problem
         return None
+
+
+def _is_wrapped_already(setup: Setup) -> bool:
+    values = [argument.value for argument in setup.args if argument.name in (None, "module")]
+    return bool(values) and all(value and all(isinstance(obj, Wrapped) for obj in value) for value in values)
 
 
 def _is_discarded(program: Program, node: ast.Call, statement: ast.stmt) -> bool:

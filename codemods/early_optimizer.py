@@ -45,10 +45,11 @@ from fabric_fix.setups import (
     module_argument,
     moving_problem,
     optimizer_arguments,
-    source_problem,
+    owners,
     place_of_setup,
     renamed,
     setups_of_model,
+    source_problem,
     wants,
 )
 from fabric_fix.trial import Trial
@@ -133,11 +134,11 @@ def _raw_when_created(program: Program, setups: list[Setup], position: int, mode
     taken = [
         use
         for use in program.uses()
-        if use.obj is model and use.kind == "method" and use.detail in ("parameters", "named_parameters")
+        if model in owners(use.obj) and use.kind == "method" and use.detail in ("parameters", "named_parameters")
     ]
     node = _creation_call(setups, position)
     inside = [use for use in taken if node is not None and _contains(node, use.node)]
-    return not any(use.after for use in (inside or taken))
+    return bool(taken) and not any(use.after for use in (inside or taken))
 
 
 def _contains(outer: ast.AST, inner: ast.AST) -> bool:

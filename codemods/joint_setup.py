@@ -50,9 +50,9 @@ from fabric_fix.setups import (
     module_argument,
     moving_problem,
     optimizer_arguments,
-    source_problem,
     place_of_setup,
     renamed,
+    source_problem,
     strategy_names,
     wants,
 )

@@ -41,7 +41,8 @@ from fabric_fix.certainty import has_parameters, surely_raw
 from fabric_fix.edits.model import Edit, InsertStatement, Where
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
-from fabric_fix.setups import wants
+from fabric_fix.scopes import statement_in
+from fabric_fix.setups import owners, wants
 from fabric_fix.trial import Trial
 
 _TELLING = frozenset(
@@ -59,6 +60,9 @@ _TELLING = frozenset(
         "store",
         "strategy",
         "return",
+        "keep",
+        "bind",
+        "identity",
     }
 )
 
@@ -90,18 +94,18 @@ class MissingSetup(Rule):
         """Find raw models behind `backward` and `no_backward_sync`."""
         seen: set[Obj] = set()
         events: list[tuple[Call, list[Obj]]] = []
-        for group in (program.backwards(), program.no_syncs()):
-            for _node, calls in group.items():
+        for kind in (program.backwards(), program.no_syncs()):
+            for _node, calls in kind.items():
                 models = [_never_set_up(program, call) for call in calls]
                 if models and all(models):  # in every context
                     events.append((calls[0], list(dict.fromkeys(m for found in models for m in found))))
         reported: set[tuple[ast.Call, str | None]] = set()
         for call, found in sorted(events, key=lambda pair: (pair[0].node.lineno, pair[0].node.col_offset)):
-            for models in _alternatives(program, found):
-                if seen.issuperset(models):
+            for group in _alternatives(program, found):
+                if seen.issuperset(group):
                     continue
-                seen.update(models)
-                finding = self._judge(program, call, models)
+                seen.update(group)
+                finding = self._judge(program, call, group)
                 if finding.fix is not None or (call.node, finding.reason) not in reported:
                     reported.add((call.node, finding.reason))
                     yield finding
@@ -118,10 +122,21 @@ class MissingSetup(Rule):
         for plan in _plans(program, call, models, optimizers):
             edits: list[Edit] = [InsertStatement(Span.of(plan.anchor), plan.where, plan.code)]
             trial = Trial(program, edits)
-            failure = trial.failure() or _ineffective(trial)
+            failure = trial.failure() or _ineffective(trial, node)
             if failure is None:
-                hazards = [] if all(surely_raw(model) for model in models) else ["the source does not show that the model is a raw one"]
-                return self.fixed(program, node, message, f"Insert `{plan.code}`", edits, [*trial.hazards(), *hazards])
+                hazards = (
+                    []
+                    if all(surely_raw(model) for model in models)
+                    else ["the source does not show that the model is a raw one"]
+                )
+                return self.fixed(
+                    program,
+                    node,
+                    message,
+                    f"Insert `{plan.code}`",
+                    edits,
+                    [*trial.hazards(), *trial.captures(_inserted(trial)), *hazards],
+                )
             reason = failure
         return self.report(program, node, message, reason)
 
@@ -196,21 +211,12 @@ def _maybe_raw(program: Program, obj: Obj) -> bool:
 def _is_set_up(program: Program, obj: Obj) -> bool:
     """Whether something sets an object up, a part of it, or (past Fabric) wraps it through the strategy."""
     inner = raw(obj)
-    if any(inner in _owners(wrapped.inner) for wrapped in program.interpreter.wrapped()):
+    if any(inner in owners(wrapped.inner) for wrapped in program.interpreter.wrapped()):
         return True
     past = [use for use in program.uses() if use.kind == "strategy" and raw(use.obj) is inner]
     return any(
         isinstance(use.node, ast.Call) and getattr(use.node.func, "attr", "").startswith("setup") for use in past
     )
-
-
-def _owners(obj: Obj) -> list[Obj]:
-    """An object, what it is an attribute or item of, and so on."""
-    found = [obj]
-    while isinstance(obj, Thing) and obj.kind in ("attr", "item") and obj.base is not None:
-        obj = obj.base
-        found.append(raw(obj))
-    return found
 
 
 def _optimizers_of(program: Program, model: Obj) -> list[Obj]:
@@ -228,13 +234,13 @@ def _problem(program: Program, call: Call, models: list[Obj], optimizers: list[O
         if wrapped_optimizers(program, optimizer):
             return "its optimizer is set up alone: set both up with `fabric.setup(model, optimizer)`"
     sources = {part for model in models if isinstance(model, Thing) for part in model.sources}
+    if not optimizers and _trained_in_part(program, models, sources):
+        return "its optimizer has the parameters of a part of it, or of what it is wrapped in: set both up by hand"
     if any(wrapped.inner in sources for wrapped in program.interpreter.wrapped()):
         return "a part of it is set up alone, which would wrap the same parameters twice: set up the whole only"
     separate = call.strategies & known.SEPARATE_ONLY
     if separate:
-        return (
-            f"{wants(separate)} `setup_module`, then the optimizer's creation, then `setup_optimizers`"
-        )
+        return f"{wants(separate)} `setup_module`, then the optimizer's creation, then `setup_optimizers`"
     if any(known.is_deepspeed(f) for f in call.strategies):
         if not optimizers:
             return "DeepSpeed sets a model up with its optimizer, and none is seen"
@@ -242,6 +248,18 @@ def _problem(program: Program, call: Call, models: list[Obj], optimizers: list[O
         if len(optimizers) > 1 and len(places) > 1:
             return "DeepSpeed takes exactly one optimizer for a model"
     return None
+
+
+def _trained_in_part(program: Program, models: list[Obj], sources: set[Obj]) -> bool:
+    """Whether some optimizer has parameters of a part of a model, or of something made from it."""
+    for _, obj in program.interpreter.created():
+        if not is_optimizer(obj):
+            continue
+        for owner in models_of_optimizer(obj):
+            made_from = owner.sources if isinstance(owner, Thing) else frozenset()
+            if owner in sources or made_from & set(models) or set(owners(owner)) & set(models):
+                return True
+    return False
 
 
 def wrapped_optimizers(program: Program, optimizer: Obj) -> bool:
@@ -343,21 +361,10 @@ def _conditions(program: Program, frame: Frame, call: Call, fabric: str) -> list
     ]
     for event in program.interpreter.events.values():
         if type(event) is Call and event.method == "launch" and event.fabrics & call.fabrics:
-            statement = _statement_in(event.frame, event.stmt, frame)
+            statement = statement_in(event.frame, event.stmt, frame)
             if statement is not None and not any(argument.name is None for argument in event.args):
                 found.append(statement)
     return found
-
-
-def _statement_in(frame: Frame | None, statement: ast.stmt, wanted: Frame) -> ast.stmt | None:
-    """The statement of a frame during which something in a called frame happens."""
-    while frame is not None:
-        if frame is wanted:
-            return statement
-        if frame.call_stmt is None:
-            return None
-        statement, frame = frame.call_stmt, frame.caller
-    return None
 
 
 def _unbound(call: Call, frame: Frame, names: tuple[str, ...]) -> bool:
@@ -370,7 +377,7 @@ def _first_telling(program: Program, frame: Frame, block: list[ast.stmt], objs: 
     found: list[int] = []
     for use in program.uses():
         if use.obj in objs and _tells(use):
-            statement = _statement_in(use.frame, use.stmt, frame)
+            statement = statement_in(use.frame, use.stmt, frame)
             index = program.syntax.in_block(statement, block) if statement is not None else None
             if index is not None and index > last:
                 found.append(index)
@@ -389,23 +396,27 @@ def _last_scheduler(
     """The last statement that makes a scheduler on the raw optimizer: DeepSpeed's wrapped one is refused there."""
     for use in program.uses():
         if use.obj in optimizers and use.kind == "input" and known.is_scheduler_class(use.detail):
-            statement = _statement_in(use.frame, use.stmt, frame)
+            statement = statement_in(use.frame, use.stmt, frame)
             index = program.syntax.in_block(statement, block) if statement is not None else None
             if index is not None and index > last and (first is None or index < first):
                 last = index
     return last
 
 
-def _ineffective(trial: Trial) -> str | None:
-    """Whether the raw objects go on being used elsewhere after the inserted set-up."""
-    inserted = [call for call in trial.after.setups() if getattr(call, "_fabric_fix_new", False)]
+def _ineffective(trial: Trial, node: ast.Call) -> str | None:
+    """Whether the raw objects go on being used elsewhere after the inserted set-up, or before it at the call itself."""
+    inserted = _inserted(trial)
     left = trial.left_raw(inserted)
     if left:
         line = getattr(left[0].node, "lineno", left[0].stmt.lineno)
         return f"the raw object is also held elsewhere, and used on line {line}: set it up before it is passed on"
-    if not any(trial.used_wrapped(call) for call in inserted):
-        return "the set-up object would not reach this call: set it up where it is made"
+    if not any(trial.used_wrapped(call) for call in inserted) or not trial.covers(node):
+        return "a set-up once model and optimizer exist would not reach this call: set the model up before it"
     return None
+
+
+def _inserted(trial: Trial) -> list[ast.Call]:
+    return [call for call in trial.after.setups() if getattr(call, "_fabric_fix_new", False)]
 
 
 __all__ = ["FabricObj", "MissingSetup"]

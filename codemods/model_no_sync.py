@@ -20,7 +20,7 @@ import ast
 from collections.abc import Iterator
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.events import NoSync
+from fabric_fix.analysis.events import Call, NoSync
 from fabric_fix.analysis.objects import Inside, Instance, Obj, Thing, Wrapped, raw
 from fabric_fix.analysis.program import Program
 from fabric_fix.certainty import fabric_place, wrapped_name
@@ -51,10 +51,14 @@ class ModelNoSync(Rule):
         assert isinstance(node.func, ast.Attribute)
         name = None
         if events[0].via == "raw":
-            wanted = {event: obj for event in events for obj in event.args[0].value if isinstance(obj, Wrapped)}
-            name = wrapped_name(events, dict(wanted)) if len(wanted) == len(events) else None
+            wanted: dict[Call, Wrapped] = {
+                event: obj for event in events for obj in event.args[0].value if isinstance(obj, Wrapped)
+            }
+            name = wrapped_name(events, wanted) if len(wanted) == len(events) else None
             if name is None:
-                return self.report(program, node, message, "the set-up model has no name here: pass it to this function")
+                return self.report(
+                    program, node, message, "the set-up model has no name here: pass it to this function"
+                )
         receivers = {use.obj for use in program.uses() if use.node is node and use.kind == "method"}
         if name is None and not all(isinstance(obj, (Wrapped, Inside)) for obj in receivers):
             return self.report(program, node, message, "the model can also be one that Fabric did not set up")

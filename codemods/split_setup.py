@@ -71,7 +71,16 @@ MOST_DUPLICATED = 4
 
 _OF_THE_WRAPPER = ("device", "dtype", "forward")
 """Attributes that the wrapper has and a raw module need not have (`_DeviceDtypeModuleMixin`), or has as another."""
-_ALLOWED_METHODS = {"parameters", "buffers", "train", "eval", "requires_grad_", "modules", "load_state_dict", "zero_grad"}
+_ALLOWED_METHODS = {
+    "parameters",
+    "buffers",
+    "train",
+    "eval",
+    "requires_grad_",
+    "modules",
+    "load_state_dict",
+    "zero_grad",
+}
 _ALLOWED_METHODS |= {"step", "add_param_group"}
 
 
@@ -156,7 +165,13 @@ class SplitSetup(Rule):
             if isinstance(joint, str):
                 return self.report(program, node, message, joint)
             alone, trial = Trial(program, joint), Trial(program, edits)
-            reason = _seen_between(program, optimizer, pairs, end) or alone.failure() or _told(alone, pairs) or alone.refused_scheduler() or trial.failure()
+            reason = (
+                _seen_between(program, optimizer, pairs, end)
+                or alone.failure()
+                or _told(alone, pairs)
+                or alone.refused_scheduler()
+                or trial.failure()
+            )
             if reason is None:
                 return self.fixed(program, node, message, "Join the set-ups where the strategy wants it", edits)
         return self.report(program, node, message, reason or "nothing to join")
@@ -428,7 +443,7 @@ def _seen_between(program: Program, optimizer: Place, pairs: list[Pair], end: in
 
 
 def _made_too_soon(program: Program, optimizer: Place, pairs: list[Pair]) -> list[str]:
-    """Optimizers that look at the device of the parameters when they are made, which is now before Fabric moves them."""
+    """Optimizers that look at the device of the parameters when they are made: now before Fabric moves them."""
     if program.project.requires("torch", 2, 4):
         return []
     for pair in pairs:

@@ -36,6 +36,7 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import Edit, ReplaceExpression, ReplaceTargets
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
+from fabric_fix.scopes import statement_in
 from fabric_fix.setups import Place, place_of_setup, readings
 from fabric_fix.trial import Trial
 
@@ -63,6 +64,10 @@ class StaleReference(Rule):
     def _judge(self, program: Program, wrapped: Wrapped, uses: list[Use], first: Use) -> Finding:
         message = f"{_MESSAGES[first.kind]}, although line {wrapped.node.lineno} set it up"
         node = first.node if isinstance(first.node, ast.expr) else wrapped.node
+        compiled = next((use for use in program.uses() if _is_compiled(use, wrapped)), None)
+        if compiled is not None:
+            reason = f"line {compiled.stmt.lineno} compiles the raw model: compile what the set-up returned"
+            return self.report(program, node, message, reason)
         setups = program.setups()[wrapped.node]
         place = place_of_setup(program, wrapped.node, setups)
         if isinstance(place, str):
@@ -77,7 +82,8 @@ class StaleReference(Rule):
             failure = trial.failure() or _still_raw(trial, wrapped)
             if failure is None:
                 fix = "Use the wrapped object" if plan is _replace else "Shadow the original name"
-                return self.fixed(program, node, message, fix, edits, trial.hazards())
+                hazards = [*trial.hazards(), *trial.captures([wrapped.node])]
+                return self.fixed(program, node, message, fix, edits, hazards)
             reasons.append(failure)
         return self.report(program, node, message, reasons[-1])
 
@@ -92,6 +98,8 @@ def _faulty(program: Program) -> dict[Wrapped, list[Use]]:
             continue
         if isinstance(use.obj, Wrapped) or not _works(use, trained) or _through_strategy(use):
             continue
+        if use.kind == "iterate" and not (use.grad and _trains(program, use)):
+            continue  # evaluation on the whole loader, or statistics, on purpose
         makers = {obj for obj in use.after if isinstance(obj, Wrapped)}
         bound = [obj for obj in makers if _is_bound_elsewhere(program, obj)]
         if len({obj.node for obj in makers}) == 1 and bound:
@@ -99,6 +107,21 @@ def _faulty(program: Program) -> dict[Wrapped, list[Use]]:
     for uses in found.values():
         uses.sort(key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
     return found
+
+
+def _is_compiled(use: Use, wrapped: Wrapped) -> bool:
+    """`torch.compile(raw)` after the set-up; a progress bar around a loader is no compilation."""
+    return use.kind == "compile" and use.obj is wrapped.inner and wrapped in use.after and wrapped.kind == "module"
+
+
+def _trains(program: Program, use: Use) -> bool:
+    """Whether a loop over a loader trains: a backward runs in it."""
+    for events in program.backwards().values():
+        for event in events:
+            statement = statement_in(event.frame, event.stmt, use.frame)
+            if statement is not None and (statement is use.stmt or use.stmt in program.syntax.ancestors(statement)):
+                return True
+    return False
 
 
 def _works(use: Use, trained: set[Obj]) -> bool:

@@ -9,11 +9,13 @@ from fabric_fix.analysis.objects import External
 from fabric_fix.analysis.places import root_name, spelled
 from fabric_fix.analysis.program import Program
 
-_LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
-_OF_PARAMETERS = frozenset({"device", "dtype", "is_cuda", "data", "grad", "clone", "detach", "storage", "data_ptr", "to", "cpu"})
+_LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
+_OF_PARAMETERS = frozenset(
+    {"device", "dtype", "is_cuda", "data", "grad", "clone", "detach", "storage", "data_ptr", "to", "cpu"}
+)
 """What a set-up changes of parameters: it moves them, casts them, shards them."""
 _QUIET_CALLS = frozenset(
-    {"print", "info", "debug", "warning", "log", "len", "sum", "str", "int", "float", "bool", "format", "numel", "round"}
+    {"print", "info", "debug", "warning", "log", "len", "sum", "str", "int", "float", "bool", "format", "numel"}
 )
 _QUIET_METHODS = frozenset({"parameters", "train", "eval"})
 
@@ -22,8 +24,9 @@ def leaving_problem(program: Program, statements: Iterable[ast.stmt]) -> str | N
     """Control that can leave between two statements, so that the second is not reached; or None."""
     for statement in statements:
         for node in _own_nodes(statement):
-            leaves = isinstance(node, _LEAVING) and not (isinstance(node, ast.Raise) and isinstance(statement, ast.Raise))
-            if leaves or (isinstance(node, (ast.Break, ast.Continue)) and not _loop_inside(program, node, statement)):
+            if isinstance(node, _LEAVING) or (
+                isinstance(node, (ast.Break, ast.Continue)) and not _loop_inside(program, node, statement)
+            ):
                 return f"control can leave between the calls, on line {getattr(node, 'lineno', statement.lineno)}"
             if isinstance(node, ast.ExceptHandler) and not _ends_raising(node.body):
                 return f"an exception can be caught between the calls, on line {node.lineno}"
@@ -36,7 +39,8 @@ def caught_problem(program: Program, statement: ast.stmt) -> str | None:
         if isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             break
         if isinstance(around, ast.Try) and not all(_ends_raising(handler.body) for handler in around.handlers):
-            return f"an exception between the calls is caught on line {around.handlers[0].lineno}, and the program goes on"
+            line = around.handlers[0].lineno
+            return f"an exception between the calls is caught on line {line}, and the program goes on"
     return None
 
 
@@ -130,7 +134,8 @@ def acting_problem(program: Program, statements: Sequence[ast.stmt], model: str 
     for statement in statements:
         for node in ast.walk(statement):
             if isinstance(node, ast.Call) and not _is_quiet(program, node, model):
-                return f"`{ast.unparse(node.func)}` is called on line {node.lineno}, and could use or change what it needs"
+                called = ast.unparse(node.func)
+                return f"`{called}` is called on line {node.lineno}, and could use or change what it needs"
             target = spelled(node) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) else None
             if target is not None and model is not None and target.startswith(f"{model}."):
                 return f"`{target}` is set on line {getattr(node, 'lineno', statement.lineno)}"

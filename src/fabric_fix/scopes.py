@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from fabric_fix.analysis.events import Call
+from fabric_fix.analysis.frames import Frame
 from fabric_fix.analysis.objects import Obj, Value, Wrapped
 from fabric_fix.analysis.places import root_name, spelled
 from fabric_fix.analysis.program import Program
@@ -74,6 +75,17 @@ def inside_fabric(program: Program, node: ast.AST) -> bool:
     """Whether a node stands in a subclass of Fabric, which may talk to its strategy as Fabric itself does."""
     around = set(program.syntax.ancestors(node))
     return any(cls.kind == "fabric" and cls.node in around for cls in program.interpreter.classes)
+
+
+def statement_in(frame: Frame | None, statement: ast.stmt, wanted: Frame) -> ast.stmt | None:
+    """The statement of a frame during which something in a called frame happens."""
+    while frame is not None:
+        if frame is wanted:
+            return statement
+        if frame.call_stmt is None:
+            return None
+        statement, frame = frame.call_stmt, frame.caller
+    return None
 
 
 def listed(names: Iterable[str]) -> str:

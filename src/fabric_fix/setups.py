@@ -274,3 +274,12 @@ def renamed(nodes: Iterable[ast.AST], old: str, new: str) -> list[Edit]:
 def wrapped_of(program: Program, model: Obj) -> list[Wrapped]:
     """The wrapped modules that set-ups make of a raw model."""
     return [obj for obj in program.interpreter.wrapped() if obj.kind == "module" and obj.inner is model]
+
+
+def owners(obj: Obj) -> list[Obj]:
+    """An object, what it is an attribute or item of, and so on."""
+    found = [obj]
+    while isinstance(obj, Thing) and obj.kind in ("attr", "item") and obj.base is not None:
+        obj = obj.base
+        found.append(raw(obj))
+    return found

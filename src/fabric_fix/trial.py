@@ -13,17 +13,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.events import Use
-from fabric_fix.analysis.objects import Inside, Instance, Obj, Wrapped, raw
+from fabric_fix.analysis.events import Backward, Call, Use
+from fabric_fix.analysis.objects import Inside, Instance, Obj, Thing, Wrapped, raw
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import EditError
 
 if TYPE_CHECKING:
     from fabric_fix.edits.model import Edit
 
-Position = tuple[int, int, int, int, str, str]
+Spot = tuple[int, int, int, int, bool]
+Position = tuple[int, int, int, int, str, str, tuple[tuple[int, int], ...]]
 
-WORKING = frozenset({"call", "sync", "backward", "iterate", "step", "clip"})
+WORKING = frozenset({"call", "sync", "backward", "iterate", "step", "clip", "store", "load"})
 """Uses that only do their work on the wrapped object."""
 _USEFUL = WORKING | {"method", "attr", "return", "pass", "input", "store", "setup", "save", "load"}
 _OPTIMIZER_METHODS = frozenset({"step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"})
@@ -75,10 +76,10 @@ class Trial:
         return sorted(found, key=lambda hazard: hazard.line)
 
     def _hazards(self) -> Iterator[Hazard]:
-        before = _by_position(self.before.uses())
-        for position, uses in _by_position(self.after.uses()).items():
+        before = self.before.once(_wrapped_positions)
+        for place, uses in _by_position(self.after.uses()).items():
             wrapped = [use for use in uses if isinstance(use.obj, Wrapped)]
-            if not wrapped or any(isinstance(use.obj, (Wrapped, Inside)) for use in before.get(position, [])):
+            if not wrapped or place in before:
                 continue
             if _is_new(wrapped[0].node):
                 continue
@@ -97,6 +98,14 @@ class Trial:
             return Hazard(line, "`type(…)` gives the wrapper's class", kind="type")
         if use.kind in ("index", "iterate") and use.obj.kind == "module":
             return Hazard(line, "the wrapped module cannot be indexed, counted or iterated", fatal=True)
+        if use.kind == "operator" and use.obj.kind == "module":
+            return Hazard(line, "the wrapped module takes no operator", fatal=True)
+        if use.kind == "identity":
+            return Hazard(line, "the wrapped object is another object than the raw one", kind="identity")
+        if use.kind in ("setmodule", "delattr") and use.obj.kind == "module":
+            return Hazard(line, f"`{use.detail}` is changed through the wrapper, after the strategy took the module")
+        if use.kind == "attr" and use.detail == "__class__":
+            return Hazard(line, "`__class__` is the wrapper's class", kind="type")
         if use.kind == "save":
             return Hazard(line, f"`{use.detail}` would take the wrapper, not the raw object")
         if use.kind == "pass":
@@ -186,6 +195,77 @@ class Trial:
                     found.append(use)
         return sorted(found, key=lambda use: getattr(use.node, "lineno", 0))
 
+    def captures(self, calls: Iterable[ast.Call]) -> list[Hazard]:
+        """Places that take hold of a raw object before one of the calls sets it up, out of the analysis' sight."""
+        spots = {_spot(node) for node in calls}
+        raws = {w.inner: w for w in self.after.interpreter.wrapped() if _spot(w.node) in spots}
+        found: dict[Hazard, None] = {}
+        for use in self.after.uses():
+            wrapped = raws.get(use.obj)
+            if wrapped is None or wrapped in use.after:
+                continue
+            hazard = self._captures(use, wrapped)
+            if hazard is not None:
+                found[hazard] = None
+        return sorted([*found, *self._owners(spots)], key=lambda hazard: hazard.line)
+
+    def _captures(self, use: Use, wrapped: Wrapped) -> Hazard | None:
+        line = getattr(use.node, "lineno", use.stmt.lineno)
+        if use.kind == "pass" and _may_keep(use.detail):
+            keeps = " " in use.detail or use.detail.startswith("torch.nn.")
+            what = (
+                f"`{use.detail}` is given the raw object before it is set up, and {'keeps' if keeps else 'may keep'} it"
+            )
+            return Hazard(line, what, fatal=keeps, kind="kept")
+        if use.kind == "bind":
+            return Hazard(line, f"`{use.detail}` of the raw object is kept before it is set up", fatal=True)
+        if use.kind == "iterate" and wrapped.kind == "loader" and self._inside_call(use.node, ("iter", "cycle")):
+            return Hazard(line, "an iterator over the raw dataloader is taken before it is set up", fatal=True)
+        if use.kind in ("index", "iterate") and wrapped.kind == "module" and not self._only_read(use.node):
+            return Hazard(line, "a part of the raw module is taken before it is set up", kind="kept")
+        return None
+
+    def _inside_call(self, node: ast.AST, names: tuple[str, ...]) -> bool:
+        parent = self.after.syntax.parents.get(node)
+        if not isinstance(parent, ast.Call):
+            return False
+        name = parent.func.attr if isinstance(parent.func, ast.Attribute) else getattr(parent.func, "id", "")
+        return name in names
+
+    def _only_read(self, node: ast.AST) -> bool:
+        """Whether a part is only asked for an attribute (`model[0].parameters()`) or counted."""
+        return isinstance(self.after.syntax.parents.get(node), ast.Attribute) or isinstance(node, ast.Call)
+
+    def _owners(self, spots: set[Spot]) -> Iterator[Hazard]:
+        """Places that what a fix binds goes to: fields that take no assignment, or fields of modules that are reloaded."""
+        for use in self.after.uses():
+            if use.kind not in ("setattr", "setmodule") or not _is_new(use.node):
+                continue
+            line = getattr(use.node, "lineno", use.stmt.lineno)
+            if isinstance(use.obj, Instance) and _refuses_assignment(use.obj):
+                yield Hazard(line, f"`{use.detail}` of a `{use.obj.cls.node.name}` takes no assignment", fatal=True)
+            elif isinstance(use.obj, Instance) and _is_module(use.obj) and _used_in_init(use.obj, use.detail):
+                yield Hazard(line, f"the module keeps `{use.detail}` in another of its parts as well", fatal=True)
+            elif _is_module(use.obj) and self._names_parts(use.obj):
+                what = f"`{use.detail}` would be a wrapped part of a module, whose state then has other names"
+                yield Hazard(line, what, kind="names")
+
+    def _names_parts(self, owner: Obj) -> bool:
+        """Whether the program asks a module for its state or its parts by name."""
+        named = known.NAMES_PARTS | {"state_dict", "load_state_dict"}
+        return any(
+            use.obj is owner and (use.kind == "save" or (use.kind == "method" and use.detail in named))
+            for use in self.after.uses()
+        )
+
+    def covers(self, call: ast.Call) -> bool:
+        """Whether a `backward` or `no_backward_sync` works on wrapped models only, after the fix, in every context."""
+        spot = _spot(call)
+        backwards = any(_spot(n) == spot and any(map(_has_raw, e)) for n, e in self.after.backwards().items())
+        return not backwards and not any(
+            _spot(node) == spot and any(map(_has_raw, events)) for node, events in self.after.no_syncs().items()
+        )
+
     def used_wrapped(self, call: ast.Call) -> bool:
         """Whether something after the fix uses what a set-up call returned."""
         spot = _spot(call)
@@ -196,17 +276,55 @@ class Trial:
 
     def now_raw(self) -> list[Use]:
         """Uses, as they were, that saw a wrapped object (or its inside) and see only a raw one after the fix."""
-        before = _by_position(self.before.uses())
+        after = _wrapped_positions(self.after)
         found: list[Use] = []
-        for position, uses in _by_position(self.after.uses()).items():
-            olds = before.get(position, [])
-            was_wrapped = any(isinstance(u.obj, (Wrapped, Inside)) for u in olds)
-            if was_wrapped and not any(isinstance(u.obj, (Wrapped, Inside)) for u in uses):
-                found.extend(olds)
-        return sorted(found, key=lambda use: getattr(use.node, "lineno", 0))
+        for place, uses in _by_position(self.before.uses()).items():
+            if place not in after and any(isinstance(use.obj, (Wrapped, Inside)) for use in uses):
+                found.extend(uses)
+        there = {position(use) for use in self.after.uses()} if found else set()
+        return sorted((use for use in found if position(use) in there), key=lambda use: getattr(use.node, "lineno", 0))
 
 
-def _spot(node: ast.AST) -> tuple[int, int, int, int, bool]:
+def _may_keep(callee: str) -> bool:
+    """Whether something that is given an object can keep it: a class, a default, a decorator, a `register`."""
+    last = callee.rpartition(".")[2]
+    return last[:1].isupper() or " " in callee or last.startswith(("register", "attach", "add", "set_"))
+
+
+def _refuses_assignment(owner: Instance) -> bool:
+    """A frozen dataclass, a named tuple, or a class with a `__setattr__` of its own."""
+    node = owner.cls.node
+    frozen = any("frozen=True" in ast.unparse(decorator) for decorator in node.decorator_list)
+    named = any("NamedTuple" in ast.unparse(base) for base in node.bases)
+    return frozen or named or owner.cls.method("__setattr__") is not None
+
+
+def _used_in_init(owner: Instance, name: str) -> bool:
+    """Whether the `__init__` of a module puts a part into another one."""
+    init = owner.cls.method("__init__")
+    for node in ast.walk(init.node) if init is not None else ():
+        for part in node.args if isinstance(node, ast.Call) else ():
+            if isinstance(part, ast.Attribute) and part.attr == name and ast.unparse(part.value) == "self":
+                return True
+    return False
+
+
+def _is_module(obj: Obj) -> bool:
+    if isinstance(obj, Instance):
+        return obj.cls.kind == "module"
+    return isinstance(obj, Thing) and known.is_module_class(obj.callee)
+
+
+def _has_raw(event: Call) -> bool:
+    """Whether an event still works on a raw module that others of the same call see wrapped, or on raw ones alone."""
+    if isinstance(event, Backward):
+        wrapped = {raw(obj) for obj in event.deps if isinstance(obj, Wrapped)}
+        return not wrapped or any(obj in wrapped for obj in event.deps)
+    argument = event.argument("module", 0)
+    return argument is None or not all(isinstance(obj, Wrapped) for obj in argument.value)
+
+
+def _spot(node: ast.AST) -> Spot:
     return (
         getattr(node, "lineno", 0),
         getattr(node, "col_offset", 0),
@@ -221,12 +339,32 @@ def _is_new(node: ast.AST) -> bool:
 
 
 def _by_position(uses: Iterable[Use]) -> dict[Position, list[Use]]:
+    """The uses of objects that are wrapped, or were set up under another name, by place and context."""
     found: dict[Position, list[Use]] = {}
     for use in uses:
-        line, column, end_line, end_column, new = _spot(use.node)
-        if not new:
-            found.setdefault((line, column, end_line, end_column, use.kind, use.detail), []).append(use)
+        if not use.after and not isinstance(use.obj, (Wrapped, Inside)):
+            continue
+        place = position(use)
+        if place is not None:
+            found.setdefault(place, []).append(use)
     return found
+
+
+def _wrapped_positions(program: Program) -> set[Position | None]:
+    """The places that see a wrapped object or what is inside one."""
+    return {position(use) for use in program.uses() if isinstance(use.obj, (Wrapped, Inside))}
+
+
+def position(use: Use) -> Position | None:
+    """Where a use stands and how it is reached; the same before and after a fix. None for what a fix puts in."""
+    line, column, end_line, end_column, new = _spot(use.node)
+    return None if new else (line, column, end_line, end_column, use.kind, use.detail, _context(use))
+
+
+def _context(use: Use) -> tuple[tuple[int, int], ...]:
+    """The calls through which a use is reached, by their places: the same before and after a fix."""
+    calls = [frame.call for frame in use.frame.chain() if frame.call is not None]
+    return tuple((getattr(call, "lineno", 0), getattr(call, "col_offset", 0)) for call in calls)
 
 
 def _passes_isinstance(use: Use) -> bool:

@@ -7,6 +7,7 @@ import ast
 from fabric_fix.analysis.expressions import evaluate, subscript_key
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import item
+from fabric_fix.analysis.known import is_module_class
 from fabric_fix.analysis.objects import (
     EMPTY,
     Class,
@@ -52,7 +53,8 @@ def _attribute(it: Interpreter, target: ast.Attribute, value: Value) -> None:
     owners = evaluate(it, target.value)
     _kept(it, target, value)
     for owner in owners:
-        it.use(owner, "setattr", target, target.attr)
+        kind = "setmodule" if any(_is_module(obj) for obj in value) else "setattr"
+        it.use(owner, kind, target, target.attr)
         if isinstance(owner, Instance) and _setter(it, owner, target.attr, value):
             continue
         if isinstance(owner, Wrapped) and owner.kind == "module":
@@ -60,6 +62,12 @@ def _attribute(it: Interpreter, target: ast.Attribute, value: Value) -> None:
         if isinstance(owner, (Instance, Thing, Class, FabricObj)):
             it.set_field(owner, target.attr, value, weak=len(owners) > 1)
     _bind(it, target, value)
+
+
+def _is_module(obj: Obj) -> bool:
+    if isinstance(obj, Instance):
+        return obj.cls.kind == "module"
+    return isinstance(obj, Thing) and is_module_class(obj.callee)
 
 
 def _kept(it: Interpreter, target: ast.expr, value: Value) -> None:
@@ -95,6 +103,8 @@ def _subscript(it: Interpreter, target: ast.Subscript, value: Value) -> None:
 
 def _unpack(it: Interpreter, target: ast.Tuple | ast.List, value: Value) -> None:
     count = len(target.elts)
+    for obj in value:
+        it.use(obj, "iterate", target)
     star = next((i for i, part in enumerate(target.elts) if isinstance(part, ast.Starred)), None)
     for index, part in enumerate(target.elts):
         if star is not None and index >= star:

@@ -101,6 +101,8 @@ def of_instance(it: Interpreter, obj: Instance, name: str, node: ast.AST, silent
     """An attribute of an instance: its field, a property, a method, a class attribute, or something unknown."""
     stored = it.field(obj, name)
     own = obj.cls.method(name)
+    if own is not None and not silent and obj.cls.kind == "module":
+        it.use(obj, "bind", node, name)
     if own is not None and (stored is None or "property" in own.decorators):
         return _method(it, obj, name, own, node)
     if stored is not None:
@@ -168,7 +170,7 @@ def _of_thing(it: Interpreter, obj: Obj, name: str, node: ast.AST, silent: bool)
         if owner is not None:
             return _of_strategy(it, _view(it, owner), name, node)
         if not silent:
-            it.use(obj, "attr", node, name)
+            it.use(obj, "bind" if name == "forward" else "attr", node, name)
         stored = it.field(obj, name)
         if stored is None and obj.kind == "args" and obj.base is not None:
             stored = it.field(obj.base, name)

@@ -319,7 +319,9 @@ def _is_abstract(function: Function) -> bool:
         return False
     if any(decorator.rpartition(".")[2].startswith("abstract") for decorator in function.decorators):
         return True
-    body = [stmt for stmt in function.node.body if not (isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant))]
+    body = [
+        stmt for stmt in function.node.body if not (isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant))
+    ]
     if len(body) == 1 and isinstance(body[0], ast.Raise) and function.owner is not None:
         return "NotImplemented" in ast.unparse(body[0])
     return False

@@ -23,11 +23,15 @@ def make_function(it: Interpreter, node: FunctionNode | ast.Lambda, owner: Class
     """The function object of a definition in the current frame."""
     made = it.remember(("function", node, it.frame), Function(node, it.frame, owner))
     assert isinstance(made, Function)
+    for default in (*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)):
+        for obj in quiet(it, default):
+            it.use(obj, "pass", default, "a default of a parameter")
+    for decorator in getattr(node, "decorator_list", []):
+        for argument in decorator.args if isinstance(decorator, ast.Call) else ():
+            for obj in quiet(it, argument):
+                it.use(obj, "pass", argument, f"the decorator {ast.unparse(decorator.func)}")
     if not made.decorators and not isinstance(node, ast.Lambda):
         made.decorators = tuple(_decorator(d) for d in node.decorator_list)
-        for default in (*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)):
-            if isinstance(default, ast.Call):
-                quiet(it, default)
         if made not in it.functions:
             it.functions.append(made)
     return made

@@ -140,7 +140,8 @@ class Use:
     obj: Obj
     kind: str
     """call, method, attr, index, setattr, isinstance, type, save, pass, input, iterate, step, setup, sync, backward,
-    clip, load, store, strategy, return, keep."""
+    clip, load, store, strategy, return, keep,
+    identity, operator, compile, bind, setmodule, delattr."""
     node: ast.AST
     stmt: ast.stmt
     frame: Frame

@@ -122,9 +122,21 @@ def _dict(it: Interpreter, node: ast.Dict) -> Value:
                     it.set_field(made, name, stored, weak=len(got) > 1)
         else:
             if key is not None:
-                evaluate(it, key)
+                for obj in evaluate(it, key):
+                    it.use(obj, "identity", key)
+            else:
+                _merge(it, made, got)
             it.set_field(made, "*", got, weak=True)
     return frozenset((made,))
+
+
+def _merge(it: Interpreter, made: Collection, got: Value) -> None:
+    """`{**other}`: what another dict holds."""
+    for other in got:
+        if isinstance(other, Collection):
+            for name, value in list(it.state.table(other).items()):
+                if not name.startswith("#"):
+                    it.set_field(made, name, value, weak=True)
 
 
 def subscript_key(it: Interpreter, node: ast.expr) -> str | None:
@@ -203,6 +215,9 @@ def _bin_op(it: Interpreter, node: ast.BinOp) -> Value:
     from fabric_fix.analysis import texts
 
     values = _flat(it, node)
+    for value in values:
+        for obj in value:
+            it.use(obj, "operator", node)
     if isinstance(node.op, ast.Add):
         text = texts.joined(it, node, values[::-1])
         if text is not None:
@@ -238,8 +253,11 @@ def _unary(it: Interpreter, node: ast.UnaryOp) -> Value:
 
 
 def _compare(it: Interpreter, node: ast.Compare) -> Value:
-    for part in (node.left, *node.comparators):
-        evaluate(it, part)
+    values = [evaluate(it, part) for part in (node.left, *node.comparators)]
+    asks = any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops)
+    if asks and not any(isinstance(part, ast.Constant) for part in (node.left, *node.comparators)):
+        for obj in frozenset().union(*values):
+            it.use(obj, "identity", node)
     return _verdict(it, node) or frozenset((it.thing("op", node, "bool"),))
 
 

@@ -32,11 +32,8 @@ def _item(it: Interpreter, obj: Obj, index: int | None, node: ast.AST) -> Value:
 
 
 def _any_of(it: Interpreter, obj: Obj) -> Value:
-    found: Value = EMPTY
-    for name, value in it.state.table(obj).items():
-        if not name.startswith("#"):
-            found = found | value
-    return it.limit(found)
+    stored = [value for name, value in it.state.table(obj).items() if not name.startswith("#")]
+    return it.limit(frozenset().union(*stored))
 
 
 def content(it: Interpreter, obj: Obj) -> Value:

@@ -137,8 +137,19 @@ forwards the state, and sends the steps of a LightningModule through the strateg
 give other names there, so they are not among these."""
 
 NAMES_PARTS = frozenset(
-    "named_parameters named_modules named_children named_buffers children get_submodule get_buffer add_module "
-    "register_module register_parameter apply".split()  # noqa: SIM905
+    [
+        "named_parameters",
+        "named_modules",
+        "named_children",
+        "named_buffers",
+        "children",
+        "get_submodule",
+        "get_buffer",
+        "add_module",
+        "register_module",
+        "register_parameter",
+        "apply",
+    ]
 )
 """Methods of `nn.Module` that give or take the parts of a module by name: the wrapper has other parts, and prefixes."""
 

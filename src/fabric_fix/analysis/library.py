@@ -67,6 +67,8 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
     cut = path.startswith("copy.") or last in ("argmax", "detach", "len", "int", "float", "bool", "str")
     made = derived(it, "call", node, last, argument_gradients(it, args), cut=cut)
     made.callee = path
+    if known.strategy_class(path) is not None:
+        it.guards[made] = it.guards.get(made, it.state.assumed) & it.state.assumed
     it.state.drop(made, "#setup")  # made anew, in a loop say
     made.sees_fabric = any(isinstance(obj, FabricObj) for a in args for obj in a.value)
     given = _parameters_given(path, args)
@@ -305,11 +307,17 @@ def bind(
             bound[str(argument.name)] = argument.value
         elif argument.name == "**":
             _spread_keywords(it, argument, allowed, bound)
+            extra.update(_others(it, argument, allowed))
         elif argument.name:
             extra[argument.name] = argument.value
     if arguments.kwarg is not None:
         bound[arguments.kwarg.arg] = _keywords(it, arguments.kwarg, frame, extra)
     return _complete(it, function, frame, bound)
+
+
+def _is_choice(obj: Obj) -> bool:
+    """Whether a default is one of several ways to go: a strategy, a flag."""
+    return isinstance(obj, Const) and (isinstance(obj.value, bool) or names_strategy(obj.value))
 
 
 def _rest(it: Interpreter, parameter: ast.arg, frame: Frame, values: list[Value]) -> Value:
@@ -324,6 +332,16 @@ def _keywords(it: Interpreter, parameter: ast.arg, frame: Frame, extra: dict[str
     for name, value in extra.items():
         it.set_field(made, f"'{name}", value)
     return frozenset((made,))
+
+
+def _others(it: Interpreter, argument: Argument, allowed: set[str]) -> dict[str, Value]:
+    """What `**known` gives to a function's own `**` parameter."""
+    found: dict[str, Value] = {}
+    for obj in argument.value:
+        if isinstance(obj, Collection):
+            fields = it.state.table(obj).items()
+            found.update({n[1:]: v for n, v in fields if n.startswith("'") and n[1:] not in allowed})
+    return found
 
 
 def _spread_keywords(it: Interpreter, argument: Argument, allowed: set[str], bound: dict[str, Value]) -> None:
@@ -351,8 +369,8 @@ def _complete(it: Interpreter, function: Function, frame: Frame, bound: dict[str
             if default is not None and not isinstance(default, ast.Call):
                 asked = it.part(function, "param", name, parameter)
                 value = known_values(it, asked, quiet(it, default)) or frozenset((asked,))
-                if any(isinstance(obj, Const) and names_strategy(obj.value) for obj in value):
-                    value = value | {asked}  # a parameter is there to be given another strategy
+                if any(_is_choice(obj) for obj in value):
+                    value = value | {asked}  # a parameter is there to be given another one
                 bound[name] = value
             else:
                 bound[name] = outside_value(it, function, parameter, default)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fabric_fix.analysis import entry
 from fabric_fix.analysis.events import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 BUDGET = 200_000
 """Expressions and statements interpreted for one file before the analysis gives up on it."""
 
+A = TypeVar("A")
 C = TypeVar("C", bound=Call)
 
 
@@ -47,6 +48,7 @@ class Program:
         self.relevance = Relevance(self.tree, text)
         self.interpreter = Interpreter(self.tree, known_spellings(self.tree, text), strategies, BUDGET)
         self._syntax: Syntax | None = None
+        self._answers: dict[Callable[[Program], Any], Any] = {}
         self._run()
 
     def _run(self) -> None:
@@ -113,6 +115,13 @@ class Program:
                 found.update(raw(obj) for obj in (argument.value if argument else ()))
         return frozenset(found)
 
+    def once(self, question: Callable[[Program], A]) -> A:
+        """The answer to a question about the program, which is asked once."""
+        if question not in self._answers:
+            self._answers[question] = question(self)
+        answer: A = self._answers[question]
+        return answer
+
     # --- trying out ---------------------------------------------------------------------------------------------------
 
     def simulate(self, edits: Sequence[Edit]) -> Program:
@@ -124,6 +133,7 @@ class Program:
         twin.tree = apply_to_tree(ast.parse(self.text), edits)
         twin.gave_up = None
         twin._syntax = None
+        twin._answers = {}
         twin.relevance = self.relevance
         twin.interpreter = Interpreter(twin.tree, self.interpreter.spellings, self.strategies, BUDGET)
         twin._run()

@@ -92,6 +92,9 @@ def _delete(it: Interpreter, stmt: ast.Delete) -> bool:
     for target in stmt.targets:
         if isinstance(target, ast.Name):
             it.state.drop(it.frame, target.id)
+        elif isinstance(target, ast.Attribute):
+            for obj in evaluate(it, target.value):
+                it.use(obj, "delattr", target, target.attr)
     return True
 
 
@@ -244,6 +247,9 @@ def _match(it: Interpreter, stmt: ast.Match) -> bool:
         if asked is not None:
             conditions.settle(it, asked, True)
         _capture(it, case.pattern, subject)
+        if any(isinstance(part, ast.MatchClass) for part in ast.walk(case.pattern)):
+            for obj in subject:
+                it.use(obj, "isinstance", stmt.subject, ast.unparse(case.pattern))
         if case.guard is not None:
             conditions.truth(it, case.guard)
             conditions.refine(it, case.guard, True)
@@ -258,6 +264,9 @@ def _match(it: Interpreter, stmt: ast.Match) -> bool:
             break
         if asked is not None and case.guard is None:
             conditions.settle(it, asked, False)
+        elif case.guard is not None and _takes_all(case.pattern):
+            _capture(it, case.pattern, subject)
+            conditions.refine(it, case.guard, False)
     if not total:
         ends.append(rest)
     return _merge(it, ends, before)
