@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Test:
-    """A test of an object: `equal` to one of some constants, `prefix`, `suffix`, `contains`, `true`, or an object of
-    one of some strategy families (`family`)."""
+    """A test of an object: `equal` to one of some constants, `prefix`, `suffix`, `contains`, `true`, `text` (any
+    string), or an object of one of some strategy families (`family`)."""
 
     kind: str
     names: frozenset[object] = frozenset()
@@ -34,6 +34,8 @@ class Test:
             return any(type(name) is type(value) and name == value for name in self.names)
         if self.kind == "true":
             return bool(value)
+        if self.kind == "text":
+            return isinstance(value, str)
         if self.kind == "family":
             return False
         if not isinstance(value, str):
@@ -54,7 +56,7 @@ class Test:
             return matches(family, self.families()) if self.kind == "family" else self.kind == "true"
         if self.kind == "true" and isinstance(obj, (FabricObj, Function)):
             return True
-        if self.kind == "equal" and isinstance(obj, (FabricObj, Instance, Function)):
+        if self.kind in ("equal", "text") and isinstance(obj, (FabricObj, Instance, Function)):
             return False
         return None
 
@@ -67,7 +69,7 @@ class Test:
         texts = [name for name in self.names if isinstance(name, str)]
         if self.kind == "equal":
             return texts
-        return [name for name in NAMES if self.of_constant(name)] if self.kind != "true" else []
+        return [name for name in NAMES if self.of_constant(name)] if self.kind not in ("true", "text") else []
 
 
 Atom: TypeAlias = "tuple[Obj, Test, bool]"
@@ -155,10 +157,11 @@ def known_as(it: Interpreter, origin: Obj, value: object) -> Value:
 
 
 def known_values(it: Interpreter, origin: Obj, value: Value) -> Value:
-    """`known_as` for every constant string among the alternatives of a value."""
+    """`known_as` for every string and flag, and for None, among the alternatives of a value."""
     found: set[Obj] = set()
     for obj in value:
-        found |= known_as(it, origin, obj.value) if isinstance(obj, Const) and isinstance(obj.value, str) else {obj}
+        tested = isinstance(obj, Const) and (obj.value is None or isinstance(obj.value, (str, bool)))
+        found |= known_as(it, origin, obj.value) if tested and isinstance(obj, Const) else {obj}
     return frozenset(found)
 
 

@@ -10,6 +10,7 @@ from fabric_fix.analysis.assumptions import Test
 from fabric_fix.analysis.expressions import evaluate, quiet
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import content
+from fabric_fix.analysis.names import last_name
 from fabric_fix.analysis.objects import EMPTY, Class, Collection, Const, External, Sequence, Value
 
 SAME_TEXT = ("lower", "strip", "casefold")
@@ -29,9 +30,11 @@ class Question:
 
 
 def value_of(it: Interpreter, node: ast.expr) -> Value:
-    """The value of a place, also with `.lower()` and the like behind it; nothing for other expressions."""
+    """The value of a place, also with `.lower()` and the like behind it, and of a setting that is asked for by name;
+    nothing for other expressions."""
     node = _place(node)
-    return evaluate(it, node) if isinstance(node, ast.Subscript) else quiet(it, node)
+    asks = isinstance(node, ast.Call) and last_name(node.func) in ("get", "getenv", "getattr")
+    return evaluate(it, node) if asks or isinstance(node, ast.Subscript) else quiet(it, node)
 
 
 def _place(node: ast.expr) -> ast.expr:
@@ -161,14 +164,16 @@ def _pattern_test(it: Interpreter, pattern: ast.pattern) -> Test | None:
 
 
 def _family_test(value: Value) -> Test | None:
-    """A test for strategy classes; None when anything else is among them."""
+    """A test for strategy classes, or for a text; None when anything else is among them."""
+    if len(value) == 1 and all(isinstance(obj, External) and obj.path == "builtins.str" for obj in value):
+        return Test("text")
     found: set[object] = set()
     for obj in value:
         names = class_families(obj)
         if isinstance(obj, Sequence):
             for part in obj.items:
                 inner = _family_test(part)
-                if inner is None:
+                if inner is None or inner.kind != "family":
                     return None
                 found |= inner.names
         elif names:
