@@ -35,6 +35,9 @@ from fabric_fix.rule import Rule
 from fabric_fix.scopes import binding_problem, listed
 from fabric_fix.trial import Trial
 
+MOST_ALONE = 8
+"""Results thrown away in one file up to which each binding is tried out on its own."""
+
 
 class DiscardedSetup(Rule):
     """The result of a set-up is thrown away."""
@@ -44,41 +47,65 @@ class DiscardedSetup(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find set-up calls whose result goes nowhere."""
-        for node, setups in program.setups().items():
-            statement = program.syntax.statement(node)
-            if all(_is_wrapped_already(setup) for setup in setups):
-                continue  # set up before: FF105's
-            if _is_discarded(program, node, statement) and setups[0].args:
-                yield self._judge(program, node, statement, setups)
+        found = [(node, setups) for node, setups in program.setups().items() if _is_lost(program, node, setups)]
+        together = _together(program, found) if len(found) > MOST_ALONE else None
+        for node, setups in found:
+            yield self._judge(program, node, program.syntax.statement(node), setups, together)
 
-    def _judge(self, program: Program, node: ast.Call, statement: ast.stmt, setups: list[Setup]) -> Finding:
+    def _judge(
+        self, program: Program, node: ast.Call, statement: ast.stmt, setups: list[Setup], together: Trial | None
+    ) -> Finding:
         method = setups[0].method
         message = f"the result of `{method}` is thrown away: the program goes on without Fabric's wrapper"
-        problem = self._problem(program, node, statement, setups)
+        problem = _problem(program, node, statement, setups)
         if problem is not None:
             return self.report(program, node, message, problem)
         targets = [spelled(target) or "" for target in _targets(setups[0])]
-        code = ", ".join(targets)
-        span = Span.of(statement)
-        edit: Edit = BindResult(span, code) if isinstance(statement, ast.Expr) else ReplaceTargets(span, code)
-        trial = Trial(program, [edit])
+        edit = _binding(statement, setups)
+        trial = together or Trial(program, [edit])
         failure = trial.failure() or _unused(trial, node, targets)
         if failure is not None:
             return self.report(program, node, message, failure)
-        hazards = [*trial.hazards(), *trial.captures([node])]
+        hazards = [*trial.hazards([node]), *trial.captures([node])]
         return self.fixed(program, node, message, f"Bind the result to {listed(targets)}", [edit], hazards)
 
-    def _problem(self, program: Program, node: ast.Call, statement: ast.stmt, setups: list[Setup]) -> str | None:
-        direct = getattr(statement, "value", None) is node
-        if not direct:
-            return "the call is part of a larger expression: give it a statement of its own and bind its result"
-        if setups[0].starred:
-            return "`*` hides what is set up: unpack the arguments first, then bind the result to them"
-        for target in _targets(setups[0]):
-            problem = binding_problem(program, target, node)
-            if problem is not None:
-                return problem
-        return None
+
+def _binding(statement: ast.stmt, setups: list[Setup]) -> Edit:
+    """The edit that binds the result of a set-up to its arguments."""
+    code = ", ".join(spelled(target) or "" for target in _targets(setups[0]))
+    span = Span.of(statement)
+    return BindResult(span, code) if isinstance(statement, ast.Expr) else ReplaceTargets(span, code)
+
+
+def _together(program: Program, found: list[tuple[ast.Call, list[Setup]]]) -> Trial | None:
+    """One trial of all that can be bound, where a trial of each would take long; None when they do not go together."""
+    edits: list[Edit] = []
+    for node, setups in found:
+        statement = program.syntax.statement(node)
+        if _problem(program, node, statement, setups) is None:
+            edits.append(_binding(statement, setups))
+    trial = Trial(program, edits)
+    return trial if trial.failure() is None else None
+
+
+def _problem(program: Program, node: ast.Call, statement: ast.stmt, setups: list[Setup]) -> str | None:
+    """Why the result of a call cannot simply be bound to its arguments."""
+    if getattr(statement, "value", None) is not node:
+        return "the call is part of a larger expression: give it a statement of its own and bind its result"
+    if setups[0].starred:
+        return "`*` hides what is set up: unpack the arguments first, then bind the result to them"
+    for target in _targets(setups[0]):
+        problem = binding_problem(program, target, node)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _is_lost(program: Program, node: ast.Call, setups: list[Setup]) -> bool:
+    """Whether the result of a set-up is thrown away (and the object was not set up before: that is FF105's)."""
+    if all(_is_wrapped_already(setup) for setup in setups) or not setups[0].args:
+        return False
+    return _is_discarded(program, node, program.syntax.statement(node))
 
 
 def _is_wrapped_already(setup: Setup) -> bool:

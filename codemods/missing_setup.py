@@ -28,60 +28,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.events import Backward, Call, NoSync, Use
+from fabric_fix.analysis.events import Backward, Call, NoSync
 from fabric_fix.analysis.fabric_calls import is_optimizer, models_of_optimizer
-from fabric_fix.analysis.frames import Frame
-from fabric_fix.analysis.objects import UNBOUND, FabricObj, Obj, Thing, Wrapped, raw
+from fabric_fix.analysis.objects import FabricObj, Obj, Thing, Wrapped, raw
 from fabric_fix.analysis.program import Program
 from fabric_fix.certainty import has_parameters, surely_raw
-from fabric_fix.edits.model import Edit, InsertStatement, Where
+from fabric_fix.edits.model import Edit, InsertStatement
 from fabric_fix.finding import Finding, Span
+from fabric_fix.placing import plans
 from fabric_fix.rule import Rule
-from fabric_fix.scopes import statement_in
 from fabric_fix.setups import owners, wants
 from fabric_fix.trial import Trial
-
-_TELLING = frozenset(
-    {
-        "call",
-        "sync",
-        "backward",
-        "pass",
-        "step",
-        "save",
-        "isinstance",
-        "type",
-        "clip",
-        "load",
-        "store",
-        "strategy",
-        "return",
-        "keep",
-        "bind",
-        "identity",
-    }
-)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Where a set-up would go, and under which names."""
-
-    model: str
-    optimizers: tuple[str, ...]
-    fabric: str
-    anchor: ast.stmt
-    where: Where
-
-    @property
-    def code(self) -> str:
-        """The statement to insert."""
-        names = ", ".join((self.model, *self.optimizers))
-        return f"{names} = {self.fabric}.setup({names})"
 
 
 class MissingSetup(Rule):
@@ -119,7 +78,7 @@ class MissingSetup(Rule):
         if problem is not None:
             return self.report(program, node, message, problem)
         reason = "model and optimizer have no names in one function with Fabric: set them up where they are made"
-        for plan in _plans(program, call, models, optimizers):
+        for plan in plans(program, call, models, optimizers):
             edits: list[Edit] = [InsertStatement(Span.of(plan.anchor), plan.where, plan.code)]
             trial = Trial(program, edits)
             failure = trial.failure() or _ineffective(trial, node)
@@ -269,138 +228,6 @@ def wrapped_optimizers(program: Program, optimizer: Obj) -> bool:
             if any(raw(obj) is optimizer for argument in setup.args for obj in argument.value):
                 return True
     return False
-
-
-def _plans(program: Program, call: Call, models: list[Obj], optimizers: list[Obj]) -> Iterator[Plan]:
-    """The places where a set-up could go: for each function that names the model, its optimizers and Fabric."""
-    bindings = program.interpreter.bindings
-    shared = set.intersection(*(set(bindings.get(model, {})) for model in models))
-    frames = list(dict.fromkeys(frame for frame, _ in shared))
-    for frame in sorted(frames, key=lambda frame: frame.depth):
-        fabric = _fabric_name(program, frame, call)
-        if fabric is None:
-            continue
-        names = [place for other, place in shared if other is frame]
-        choices = [[place for other, place in bindings.get(o, {}) if other is frame] for o in optimizers]
-        if not all(choices):
-            continue
-        for name, *chosen in product(sorted(names, key=_rank), *[sorted(c, key=_rank) for c in choices]):
-            plan = _plan(program, frame, call, models, optimizers, name, tuple(dict.fromkeys(chosen)), fabric)
-            if plan is not None:
-                yield plan
-
-
-def _rank(place: str) -> tuple[int, str]:
-    return (0 if place.startswith("self.") else 1, place)
-
-
-def _fabric_name(program: Program, frame: Frame, call: Call) -> str | None:
-    wanted = frozenset(call.fabrics)
-    if len(wanted) != 1:
-        return None
-    fabric = next(iter(wanted))
-    found = [place for (other, place) in program.interpreter.bindings.get(fabric, {}) if other is frame]
-    found += [name for name, value in frame.entry.items() if value == wanted]
-    for event in program.interpreter.events.values():
-        if event.frame is frame:
-            found += [name for name, value in event.places.items() if value == wanted]
-    return min(found, key=lambda name: (name.count("."), len(name), name)) if found else None
-
-
-def _plan(
-    program: Program,
-    frame: Frame,
-    call: Call,
-    models: list[Obj],
-    optimizers: list[Obj],
-    name: str,
-    chosen: tuple[str, ...],
-    fabric: str,
-) -> Plan | None:
-    """The statement beside which the set-up goes in one function, or None."""
-    bindings = program.interpreter.bindings
-    made = [bindings[model][(frame, name)] for model in models]
-    block = _common_block(program, made)
-    if block is None:
-        return None
-    statements = [*made, *(s for o in optimizers for (f, p), s in bindings[o].items() if f is frame and p in chosen)]
-    statements += _conditions(program, frame, call, fabric)
-    indices = [program.syntax.in_block(statement, block) for statement in statements]
-    known_indices = list(indices[: len(made) + len(optimizers)])
-    if any(index is None for index in known_indices) or _unbound(call, frame, (name, *chosen)):
-        return None
-    last = max(index for index in indices if index is not None)
-    first = _first_telling(program, frame, block, {*models, *optimizers}, last)
-    last = max(last, _last_scheduler(program, frame, block, set(optimizers), last, first))
-    if first is None:
-        return Plan(name, chosen, fabric, block[last], Where.AFTER)
-    anchor = block[first]
-    if isinstance(anchor, ast.If) and "__name__" in ast.unparse(anchor.test):
-        return None
-    return Plan(name, chosen, fabric, anchor, Where.BEFORE)
-
-
-def _common_block(program: Program, statements: list[ast.stmt]) -> list[ast.stmt] | None:
-    """The innermost block that all the statements stand in, directly or deeper."""
-    block = program.syntax.block(statements[0])
-    while any(program.syntax.in_block(statement, block) is None for statement in statements):
-        around = next((a for a in program.syntax.ancestors(block[0]) if isinstance(a, ast.stmt)), None)
-        if around is None or isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            return None
-        block = program.syntax.block(around)
-    return block
-
-
-def _conditions(program: Program, frame: Frame, call: Call, fabric: str) -> list[ast.stmt]:
-    """What must have run before: the Fabric's own making, and its launch."""
-    found = [
-        s
-        for f in call.fabrics
-        for (other, p), s in program.interpreter.bindings.get(f, {}).items()
-        if other is frame and p == fabric
-    ]
-    for event in program.interpreter.events.values():
-        if type(event) is Call and event.method == "launch" and event.fabrics & call.fabrics:
-            statement = statement_in(event.frame, event.stmt, frame)
-            if statement is not None and not any(argument.name is None for argument in event.args):
-                found.append(statement)
-    return found
-
-
-def _unbound(call: Call, frame: Frame, names: tuple[str, ...]) -> bool:
-    if call.frame is not frame:
-        return False
-    return any(UNBOUND in call.places.get(name, frozenset()) for name in names)
-
-
-def _first_telling(program: Program, frame: Frame, block: list[ast.stmt], objs: set[Obj], last: int) -> int | None:
-    found: list[int] = []
-    for use in program.uses():
-        if use.obj in objs and _tells(use):
-            statement = statement_in(use.frame, use.stmt, frame)
-            index = program.syntax.in_block(statement, block) if statement is not None else None
-            if index is not None and index > last:
-                found.append(index)
-    return min(found) if found else None
-
-
-def _tells(use: Use) -> bool:
-    if use.kind == "method":
-        return use.detail not in known.HARMLESS_METHODS
-    return use.kind in _TELLING
-
-
-def _last_scheduler(
-    program: Program, frame: Frame, block: list[ast.stmt], optimizers: set[Obj], last: int, first: int | None
-) -> int:
-    """The last statement that makes a scheduler on the raw optimizer: DeepSpeed's wrapped one is refused there."""
-    for use in program.uses():
-        if use.obj in optimizers and use.kind == "input" and known.is_scheduler_class(use.detail):
-            statement = statement_in(use.frame, use.stmt, frame)
-            index = program.syntax.in_block(statement, block) if statement is not None else None
-            if index is not None and index > last and (first is None or index < first):
-                last = index
-    return last
 
 
 def _ineffective(trial: Trial, node: ast.Call) -> str | None:

@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Backward, Call, Use
-from fabric_fix.analysis.objects import Inside, Instance, Obj, Thing, Wrapped, raw
+from fabric_fix.analysis.objects import Inside, Instance, Obj, Wrapped, raw
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import EditError
+from fabric_fix.telling import (
+    is_module,
+    may_keep,
+    passes_isinstance,
+    refuses_assignment,
+    runs_no_submodule,
+    used_in_init,
+)
 
 if TYPE_CHECKING:
     from fabric_fix.edits.model import Edit
@@ -52,6 +60,7 @@ class Trial:
         self.before = before
         self.edits = tuple(edits)
         self.error: str | None = None
+        self._hazardous: list[tuple[Use, Hazard]] | None = None
         self.after = before
         try:
             self.after = before.simulate(edits)
@@ -70,12 +79,18 @@ class Trial:
                 return f"an object would be set up a second time on line {node.lineno}"
         return None
 
-    def hazards(self) -> list[Hazard]:
-        """Places that see a wrapped object after the fix where they saw a raw one, and can tell, in source order."""
-        found = dict.fromkeys(self._hazards())
+    def hazards(self, calls: Iterable[ast.Call] | None = None) -> list[Hazard]:
+        """Places that see a wrapped object after the fix where they saw a raw one, and can tell, in source order.
+
+        With `calls`, only what these set-ups wrap counts.
+        """
+        spots = None if calls is None else {_spot(call) for call in calls}
+        if self._hazardous is None:
+            self._hazardous = list(self._hazards())
+        found = dict.fromkeys(h for use, h in self._hazardous if spots is None or _spot(_maker(use)) in spots)
         return sorted(found, key=lambda hazard: hazard.line)
 
-    def _hazards(self) -> Iterator[Hazard]:
+    def _hazards(self) -> Iterator[tuple[Use, Hazard]]:
         before = self.before.once(_wrapped_positions)
         for place, uses in _by_position(self.after.uses()).items():
             wrapped = [use for use in uses if isinstance(use.obj, Wrapped)]
@@ -86,12 +101,12 @@ class Trial:
             for use in wrapped:
                 hazard = self._tells_wrapped(use)
                 if hazard is not None:
-                    yield hazard
+                    yield use, hazard
 
     def _tells_wrapped(self, use: Use) -> Hazard | None:
         assert isinstance(use.obj, Wrapped)
         line = getattr(use.node, "lineno", use.stmt.lineno)
-        if use.kind == "isinstance" and not _passes_isinstance(use):
+        if use.kind == "isinstance" and not passes_isinstance(use):
             what = f"`isinstance(…, {use.detail})` is false for the wrapped object"
             return Hazard(line, what, fatal=self._raises_without(use.node), kind="isinstance")
         if use.kind == "type":
@@ -167,7 +182,7 @@ class Trial:
             )
         if use.obj.kind != "module" or use.detail in known.HARMLESS_METHODS or self._marked(use):
             return None
-        if _runs_no_submodule(use.obj.inner, use.detail):
+        if runs_no_submodule(use.obj.inner, use.detail):
             return None
         if use.detail in known.NAMES_PARTS:
             return Hazard(line, f"`.{use.detail}()` gives other parts and names on the wrapped module", kind="names")
@@ -211,7 +226,7 @@ class Trial:
 
     def _captures(self, use: Use, wrapped: Wrapped) -> Hazard | None:
         line = getattr(use.node, "lineno", use.stmt.lineno)
-        if use.kind == "pass" and _may_keep(use.detail):
+        if use.kind == "pass" and may_keep(use.detail):
             keeps = " " in use.detail or use.detail.startswith("torch.nn.")
             what = (
                 f"`{use.detail}` is given the raw object before it is set up, and {'keeps' if keeps else 'may keep'} it"
@@ -237,16 +252,16 @@ class Trial:
         return isinstance(self.after.syntax.parents.get(node), ast.Attribute) or isinstance(node, ast.Call)
 
     def _owners(self, spots: set[Spot]) -> Iterator[Hazard]:
-        """Places that what a fix binds goes to: fields that take no assignment, or fields of modules that are reloaded."""
+        """What a fix binds that goes to fields that take no assignment, or to fields of modules that are reloaded."""
         for use in self.after.uses():
             if use.kind not in ("setattr", "setmodule") or not _is_new(use.node):
                 continue
             line = getattr(use.node, "lineno", use.stmt.lineno)
-            if isinstance(use.obj, Instance) and _refuses_assignment(use.obj):
+            if isinstance(use.obj, Instance) and refuses_assignment(use.obj):
                 yield Hazard(line, f"`{use.detail}` of a `{use.obj.cls.node.name}` takes no assignment", fatal=True)
-            elif isinstance(use.obj, Instance) and _is_module(use.obj) and _used_in_init(use.obj, use.detail):
+            elif isinstance(use.obj, Instance) and is_module(use.obj) and used_in_init(use.obj, use.detail):
                 yield Hazard(line, f"the module keeps `{use.detail}` in another of its parts as well", fatal=True)
-            elif _is_module(use.obj) and self._names_parts(use.obj):
+            elif is_module(use.obj) and self._names_parts(use.obj):
                 what = f"`{use.detail}` would be a wrapped part of a module, whose state then has other names"
                 yield Hazard(line, what, kind="names")
 
@@ -285,34 +300,10 @@ class Trial:
         return sorted((use for use in found if position(use) in there), key=lambda use: getattr(use.node, "lineno", 0))
 
 
-def _may_keep(callee: str) -> bool:
-    """Whether something that is given an object can keep it: a class, a default, a decorator, a `register`."""
-    last = callee.rpartition(".")[2]
-    return last[:1].isupper() or " " in callee or last.startswith(("register", "attach", "add", "set_"))
-
-
-def _refuses_assignment(owner: Instance) -> bool:
-    """A frozen dataclass, a named tuple, or a class with a `__setattr__` of its own."""
-    node = owner.cls.node
-    frozen = any("frozen=True" in ast.unparse(decorator) for decorator in node.decorator_list)
-    named = any("NamedTuple" in ast.unparse(base) for base in node.bases)
-    return frozen or named or owner.cls.method("__setattr__") is not None
-
-
-def _used_in_init(owner: Instance, name: str) -> bool:
-    """Whether the `__init__` of a module puts a part into another one."""
-    init = owner.cls.method("__init__")
-    for node in ast.walk(init.node) if init is not None else ():
-        for part in node.args if isinstance(node, ast.Call) else ():
-            if isinstance(part, ast.Attribute) and part.attr == name and ast.unparse(part.value) == "self":
-                return True
-    return False
-
-
-def _is_module(obj: Obj) -> bool:
-    if isinstance(obj, Instance):
-        return obj.cls.kind == "module"
-    return isinstance(obj, Thing) and known.is_module_class(obj.callee)
+def _maker(use: Use) -> ast.Call:
+    """The set-up call that made the wrapped object of a use."""
+    assert isinstance(use.obj, Wrapped)
+    return use.obj.node
 
 
 def _has_raw(event: Call) -> bool:
@@ -365,26 +356,3 @@ def _context(use: Use) -> tuple[tuple[int, int], ...]:
     """The calls through which a use is reached, by their places: the same before and after a fix."""
     calls = [frame.call for frame in use.frame.chain() if frame.call is not None]
     return tuple((getattr(call, "lineno", 0), getattr(call, "col_offset", 0)) for call in calls)
-
-
-def _passes_isinstance(use: Use) -> bool:
-    """`isinstance(wrapped, nn.Module)` holds; so do tests of optimizers, whose wrapper takes over their class."""
-    assert isinstance(use.obj, Wrapped)
-    if use.obj.kind == "optimizer":
-        return True
-    names = [part.strip(" ()") for part in use.detail.split(",")]
-    return any(name.rpartition(".")[2] in ("Module", "_FabricModule", "_FabricDataLoader", "object") for name in names)
-
-
-def _runs_no_submodule(inner: Obj, name: str) -> bool:
-    """Whether a method of a class of the program surely calls no submodule."""
-    method = inner.cls.method(name) if isinstance(inner, Instance) else None
-    if method is None:
-        return False
-    return all(not (isinstance(node, ast.Call) and _through_self(node.func)) for node in ast.walk(method.node))
-
-
-def _through_self(func: ast.expr) -> bool:
-    while isinstance(func, (ast.Attribute, ast.Subscript, ast.Call)):
-        func = func.func if isinstance(func, ast.Call) else func.value
-    return isinstance(func, ast.Name) and func.id == "self"
