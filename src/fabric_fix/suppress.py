@@ -42,7 +42,7 @@ def is_silenced(finding: Finding, comments: Silences) -> bool:
 
 
 def silenced_edit(finding: Finding, comments: Silences) -> int | None:
-    """The line of a comment that silences a finding on a statement that its fix would change; None when there is none."""
+    """The line of a comment that silences a finding on what its fix would change; None when there is none."""
     if finding.fix is None or not comments:
         return None
     from fabric_fix.edits.conflicts import place_of

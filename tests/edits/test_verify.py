@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from fabric_fix.edits import transform
+from fabric_fix.edits.lines import LineTable
 from fabric_fix.edits.locate import Located
 from fabric_fix.edits.model import Edit, EditError
 from fabric_fix.edits.rewrite import rewrite
@@ -58,7 +59,7 @@ def test_text_that_does_not_compile_may_stay_so() -> None:
 
 def test_equal_lines_in_another_order() -> None:
     with pytest.raises(EditError, match="line 2"):
-        check_result("a\nb = 1\n\nc\n", "b = 1\na\n\nc\n", ast.parse("b = 1\na\nc\n"), [TouchedLines(4, 4)])
+        check_result(LineTable("a\nb = 1\n\nc\n"), "b = 1\na\n\nc\n", ast.parse("b = 1\na\nc\n"), [TouchedLines(4, 4)])
 
 
 def test_comments_are_told_from_strings() -> None:

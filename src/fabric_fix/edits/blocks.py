@@ -16,7 +16,7 @@ Suite: TypeAlias = cst.Module | cst.IndentedBlock | cst.SimpleStatementSuite
 EmptyLines: TypeAlias = list[cst.EmptyLine]
 
 
-@dataclass
+@dataclass(eq=False)
 class Piece:
     """One statement of a row, and what it is known by."""
 
@@ -36,7 +36,7 @@ class Piece:
         self.node = self.node.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
 
 
-@dataclass
+@dataclass(eq=False)
 class Row:
     """A line of small statements, or one compound statement, with the lines above it."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 
 from fabric_fix.edits.model import (
     AddArgument,
@@ -57,25 +58,42 @@ def check_conflicts(edits: Sequence[Edit]) -> None:
     dropped = [edit for edit in edits if isinstance(edit, RemoveArgument)]
     if len(set(dropped)) != len(dropped):
         raise EditError("an argument would be removed twice")
+    touched = sorted(_touched(edits), key=lambda found: found[0])
     for taker in edits:
         lost = lost_to(taker)
         if lost is not None:
-            _check_lost(lost, taker, edits)
-    if any(anchor_of(edit) in moved for edit in edits if anchor_of(edit) is not None):
+            _check_lost(lost, taker, _inside(lost, touched))
+    if not {anchor_of(edit) for edit in edits}.isdisjoint(moved):
         raise EditError("a statement would be put beside one that is moved away")
 
 
-def _check_lost(lost: Span, taker: Edit, edits: Sequence[Edit]) -> None:
-    for other in edits:
-        if other is taker:
+def _touched(edits: Sequence[Edit]) -> Iterator[tuple[Span, Edit, bool]]:
+    """The places and the anchors of edits, with whether it is an anchor."""
+    for edit in edits:
+        place, anchor = place_of(edit), anchor_of(edit)
+        if place is not None:
+            yield place, edit, False
+        if anchor is not None:
+            yield anchor, edit, True
+
+
+def _inside(lost: Span, touched: Sequence[tuple[Span, Edit, bool]]) -> Iterator[tuple[Span, Edit, bool]]:
+    at = bisect_left(touched, (lost.line, lost.column), key=lambda found: (found[0].line, found[0].column))
+    while at < len(touched) and touched[at][0].line <= lost.end_line:
+        if contains(lost, touched[at][0]):
+            yield touched[at]
+        at += 1
+
+
+def _check_lost(lost: Span, taker: Edit, inside: Iterable[tuple[Span, Edit, bool]]) -> None:
+    for span, other, is_anchor in inside:
+        if other is taker or (is_anchor and span == lost):
             continue
-        place, anchor = place_of(other), anchor_of(other)
-        if place == lost and isinstance(taker, ReplaceExpression) and isinstance(other, BindResult | MoveStatement):
-            continue  # a bare expression has the span of its statement
-        if place is not None and contains(lost, place):
-            raise EditError(f"two edits touch the same code at line {place.line}")
-        if anchor is not None and anchor != lost and contains(lost, anchor):
+        if is_anchor:
             raise EditError(f"a statement would be put into code that is replaced at line {lost.line}")
+        if span == lost and isinstance(taker, ReplaceExpression) and isinstance(other, BindResult | MoveStatement):
+            continue  # a bare expression has the span of its statement
+        raise EditError(f"two edits touch the same code at line {span.line}")
 
 
 def contains(outer: Span, inner: Span) -> bool:

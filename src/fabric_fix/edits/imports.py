@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from fabric_fix.edits.conflicts import anchor_of, place_of
+from fabric_fix.edits.lines import LineTable
 from fabric_fix.edits.model import AddImport, Edit, EditError, InsertStatement, MoveStatement, ReplaceStatement, Where
 from fabric_fix.edits.places import Position, end_of
 from fabric_fix.finding import Span
@@ -18,7 +19,7 @@ HOMES = ("lightning.fabric", "lightning_fabric")
 """The two distributions of Fabric: the same names, but not the same classes."""
 
 
-def place_imports(tree: ast.Module, edits: Sequence[Edit], lines: Sequence[str] | None = None) -> list[Edit]:
+def place_imports(tree: ast.Module, edits: Sequence[Edit], lines: LineTable | None = None) -> list[Edit]:
     """The edits with each `AddImport` replaced by the edit that it means on this tree, or dropped.
 
     The names of one module come in one statement. `lines`, those of the text, keep an import with a comment from being
@@ -74,7 +75,7 @@ def head_of(tree: ast.Module) -> list[ast.stmt]:
 class _File:
     """What a file imports, and where; `first_use` is where the edits first need what they import."""
 
-    def __init__(self, tree: ast.Module, first_use: Position | None, lines: Sequence[str] | None) -> None:
+    def __init__(self, tree: ast.Module, first_use: Position | None, lines: LineTable | None) -> None:
         self.tree = tree
         self.first_use = first_use
         self.lines = lines
@@ -141,7 +142,7 @@ class _File:
             return False
         span = Span.of(node)
         is_plain = span.line == span.end_line and span.end_column - span.column == len(ast.unparse(node).encode())
-        return is_plain and (self.lines is None or "#" not in self.lines[span.line - 1])
+        return is_plain and (self.lines is None or "#" not in self.lines.line(span.line))
 
 
 def _is_that_import(node: ast.AST, module: str, name: str) -> bool:

@@ -22,33 +22,48 @@ def without_last_newline(text: str) -> str:
 
 
 class LineTable:
-    """Where each line of a text starts; only LF, CR and CRLF end a line (a form feed does not)."""
+    """Where each line of a text starts; only LF, CR and CRLF end a line (a form feed does not).
 
-    def __init__(self, text: str) -> None:
+    `first` is the number of the first line: that of a part of a larger text is not 1.
+    """
+
+    def __init__(self, text: str, first: int = 1) -> None:
         self.text = text
-        ends = [match.span() for match in _NEWLINE.finditer(text)]
-        self.starts = [0, *(end for _, end in ends)]
-        self._newlines = [text[start:end] for start, end in ends]
+        self.first = first
+        self.starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
+        self._is_ascii = text.isascii()
+        if self.starts[-1] == len(text):
+            self._count = len(self.starts) - 1
+        else:
+            self._count = len(self.starts)
+
+    @property
+    def last(self) -> int:
+        """The number of the last line; one less than that of the first for an empty text."""
+        return self.first + self._count - 1
+
+    def line(self, number: int) -> str:
+        """A line with its newline."""
+        at = number - self.first
+        return self.text[self.starts[at] : self.starts[at + 1] if at + 1 < len(self.starts) else None]
 
     def offset(self, line: int, column: int) -> int:
-        """The offset in characters of a line (from 1) and a column (in UTF-8 bytes, from 0)."""
-        start = self.starts[line - 1]
-        piece = self.text[start : start + column]
-        if piece.isascii():
+        """The offset in characters of a line and a column (in UTF-8 bytes, from 0)."""
+        start = self.starts[line - self.first]
+        if self._is_ascii:
             return start + column
+        piece = self.text[start : start + column]
         return start + len(piece.encode()[:column].decode(errors="ignore"))
 
-    def line_of(self, offset: int) -> int:
-        """The line (from 1) that an offset lies in."""
-        return bisect_right(self.starts, offset)
-
     def newline_at(self, offset: int) -> str:
-        """The newline that ends the line of an offset; that of a line above for a last line without one."""
-        index = min(self.line_of(offset), len(self._newlines)) - 1
-        return self._newlines[index] if self._newlines else "\n"
+        """The newline that ends the line of an offset; that of the line above for a last line without one."""
+        at = min(bisect_right(self.starts, offset), len(self.starts) - 1)
+        if not at:
+            return "\n"
+        end = self.starts[at]
+        return "\r\n" if self.text[max(end - 2, 0) : end] == "\r\n" else self.text[end - 1]
 
     def split(self) -> list[str]:
         """The lines with their newlines; nothing for an empty text."""
         bounds = [*self.starts, len(self.text)]
-        lines = [self.text[start:end] for start, end in pairwise(bounds)]
-        return lines if lines[-1] else lines[:-1]
+        return [self.text[start:end] for start, end in pairwise(bounds)][: self._count]

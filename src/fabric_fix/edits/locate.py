@@ -24,9 +24,10 @@ class Located:
     where `ast` counts them, both are known) and comments and blanks around a statement.
     """
 
-    def __init__(self, module: cst.Module, text: str) -> None:
+    def __init__(self, module: cst.Module, text: str, first: int = 1) -> None:
         self.module = module
-        self.lines = LineTable(text)
+        self.text = text
+        self.lines = LineTable(text, first)
         recorder = _Recorder(module)
         module._codegen(recorder)
         self.code = "".join(recorder.tokens)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -81,29 +82,32 @@ def end_of(node: ast.stmt | ast.expr) -> Position:
     return (node.end_lineno, node.end_col_offset)
 
 
+def index_at(block: list[ast.stmt], position: Position) -> int:
+    """The index of the last statement of a block that starts at or before a position; 0 where none does."""
+    return max(bisect_right(block, position, key=start_of) - 1, 0)
+
+
 def innermost_statement(tree: ast.Module, span: Span) -> StatementPlace:
     """The innermost statement that contains a span. Raises EditError when none does."""
-    start, end = (span.line, span.column), (span.end_line, span.end_column)
     found: StatementPlace | None = None
     node: ast.AST = tree
-    while True:
-        inner = next(
-            (
-                StatementPlace(statement, block, owner)
-                for owner, block in blocks_of(node)
-                for statement in block
-                if start_of(statement) <= start and end <= end_of(statement)
-            ),
-            None,
-        )
-        if inner is None:
-            break
+    while (inner := _statement_in(node, span)) is not None:
         found, node = inner, inner.statement
         if Span.of(inner.statement) == span:
             break
     if found is None:
         raise EditError(f"there is no statement at line {span.line}")
     return found
+
+
+def _statement_in(node: ast.AST, span: Span) -> StatementPlace | None:
+    """The statement directly in a module or statement that contains a span."""
+    start, end = (span.line, span.column), (span.end_line, span.end_column)
+    for owner, block in blocks_of(node):
+        statement = block[index_at(block, start)]
+        if start_of(statement) <= start and end <= end_of(statement):
+            return StatementPlace(statement, block, owner)
+    return None
 
 
 def find_statement(tree: ast.Module, span: Span) -> StatementPlace:

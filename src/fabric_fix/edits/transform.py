@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TypeAlias, cast
 
@@ -54,7 +55,11 @@ class _Editor(cst.CSTTransformer):
         self.parents: list[tuple[cst.CSTNode, str]] = []
         for edit in edits:
             self._register(edit)
+        self.touched = _merged(self.touched)
         self.block_edits.sort(key=lambda edit: _PHASES.index(type(edit)))
+        self.edits_at: dict[int, list[int]] = {}
+        for number, edit in enumerate(self.block_edits):
+            self.edits_at.setdefault(self._start(_own_place(edit)), []).append(number)
 
     def _register(self, edit: Edit) -> None:
         for span in (place_of(edit), anchor_of(edit)):
@@ -91,7 +96,8 @@ class _Editor(cst.CSTTransformer):
         return updated_node
 
     def _is_touched(self, place: Range) -> bool:
-        return any(place[0] <= end and start <= place[1] for start, end in self.touched)
+        at = bisect_right(self.touched, place[1], key=lambda touched: touched[0]) - 1
+        return at >= 0 and self.touched[at][1] >= place[0]
 
     def _leave_expression(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
         if id(original) in self.expressions:
@@ -139,7 +145,8 @@ class _Editor(cst.CSTTransformer):
 
     def _leave_suite(self, original: Suite, updated: Suite) -> Suite:
         starts = {self.located.start_of(node) for node in _statements(original)} if self.block_edits else set()
-        edits = [edit for edit in self.block_edits if self._start(_own_place(edit)) in starts]
+        numbers = sorted(number for start in starts & self.edits_at.keys() for number in self.edits_at[start])
+        edits = [self.block_edits[number] for number in numbers]
         if not edits:
             return updated
         block = read_block(original, updated, self.located.start_of, self._make(_own_place(edits[0])))
@@ -170,6 +177,16 @@ class _Editor(cst.CSTTransformer):
 
     def _start(self, span: Span) -> int:
         return self.located.range_of_span(span)[0]
+
+
+def _merged(ranges: Sequence[Range]) -> list[Range]:
+    """Ranges from the first to the last, those that touch each other as one."""
+    merged: list[Range] = []
+    for start, end in sorted(ranges):
+        if merged and start <= merged[-1][1]:
+            start, end = merged[-1][0], max(end, merged.pop()[1])
+        merged.append((start, end))
+    return merged
 
 
 def _own_place(edit: BlockEdit) -> Span:
