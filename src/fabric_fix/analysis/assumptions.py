@@ -8,7 +8,6 @@ it cannot be what a name stands for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -89,14 +88,17 @@ def matches(family: str, families: frozenset[str]) -> bool:
     )
 
 
-def consistent(atoms: Iterable[Atom]) -> bool:
-    """Whether some atoms can all hold."""
+def agrees(guard: Atoms, assumed: Atoms) -> bool:
+    """Whether a guard can hold beside what is taken for granted, which itself is free of contradictions."""
     tests: dict[Obj, list[tuple[Test, bool]]] = {}
-    for origin, test, outcome in atoms:
+    for origin, test, outcome in guard:
         tests.setdefault(origin, []).append((test, outcome))
     if NEVER[0] in tests:
         return False
-    return all(_consistent(found) for found in tests.values())
+    for origin, test, outcome in assumed:
+        if origin in tests:
+            tests[origin].append((test, outcome))
+    return all(len(found) == 1 or _consistent(found) for found in tests.values())
 
 
 def _consistent(tests: list[tuple[Test, bool]]) -> bool:
@@ -121,6 +123,8 @@ def common(guards: list[Atoms]) -> Atoms:
     """What holds whichever of some guards does."""
     if len(guards) == 1:
         return guards[0]
+    if not all(guards):
+        return NOTHING
     candidates: set[Atom] = set().union(*guards)
     named: dict[Obj, frozenset[object]] = {}
     for origin, test, outcome in candidates:
@@ -141,7 +145,7 @@ def guard_of(it: Interpreter, obj: Obj) -> Atoms:
 def possible(it: Interpreter, obj: Obj, more: Atoms = NOTHING) -> bool:
     """Whether an object can be what is meant here."""
     guard = guard_of(it, obj) | more
-    return not guard or consistent(guard | it.state.assumed)
+    return not guard or agrees(guard, it.state.assumed)
 
 
 def guarded(it: Interpreter, key: tuple[object, ...], value: object, guard: Atoms) -> Value:

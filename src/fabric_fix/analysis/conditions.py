@@ -11,8 +11,8 @@ from fabric_fix.analysis.assumptions import (
     Atom,
     Atoms,
     Test,
+    agrees,
     common,
-    consistent,
     guard_of,
     guarded,
     is_open,
@@ -43,12 +43,12 @@ from fabric_fix.analysis.questions import Question, question, value_of
 
 def truth(it: Interpreter, test: ast.expr) -> bool | None:
     """Evaluate a test: True or False when it can only be that, else None."""
-    value = it.tested[test] = evaluate(it, test)
-    if isinstance(test, ast.Constant):
-        return bool(test.value)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = truth(it, test.operand)
         return None if inner is None else not inner
+    value = it.tested[test] = _look(it, test)
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
         same = _identity(it, test)
         if same is not None:
@@ -56,7 +56,21 @@ def truth(it: Interpreter, test: ast.expr) -> bool | None:
     if isinstance(test, (ast.Name, ast.Attribute)) and value and all(isinstance(o, FabricObj) for o in value):
         return True
     asked = question(it, test)
+    it.asked[test] = (it.state.assumed, asked)
     return decided(it, asked) if asked is not None else None
+
+
+def _look(it: Interpreter, test: ast.expr) -> Value:
+    """Evaluate a test for what it does on the way; what a comparison gives is asked for elsewhere."""
+    if isinstance(test, ast.Compare):
+        for part in (test.left, *test.comparators):
+            evaluate(it, part)
+        return EMPTY
+    if isinstance(test, ast.BoolOp):
+        for part in test.values:
+            it.tested[part] = _look(it, part)
+        return EMPTY
+    return evaluate(it, test)
 
 
 def _identity(it: Interpreter, test: ast.Compare) -> bool | None:
@@ -104,7 +118,9 @@ def refine(it: Interpreter, test: ast.expr, branch: bool) -> None:
     elif isinstance(test, ast.BoolOp):
         it.state.assumed |= assume(it, test, branch) or NOTHING
     else:
-        asked = question(it, test)
+        assumed, asked = it.asked.get(test, (None, None))
+        if assumed is not it.state.assumed:
+            asked = question(it, test)
         if asked is not None:
             settle(it, asked, branch)
 
@@ -162,7 +178,7 @@ def _outcome(it: Interpreter, asked: Question, branch: bool) -> tuple[Value, Ato
     if not kept:
         return EMPTY, None if asked.value else NOTHING
     atoms = common(guards)
-    if any(_means_strategy(obj) for obj in asked.value):
+    if asked.test.kind != "true" and any(_means_strategy(obj) for obj in asked.value):
         atoms |= {(origin_of_value(it, asked.value), asked.test, wanted)}
     return frozenset(kept), atoms
 
@@ -180,7 +196,7 @@ def _guard(it: Interpreter, obj: Obj, test: Test, wanted: bool) -> Atoms | None:
     guard = guard_of(it, obj)
     if how is None and is_open(obj):
         guard = guard | {(obj, test, wanted)}
-        if not consistent(guard | it.state.assumed):
+        if not agrees(guard, it.state.assumed):
             return None
     return guard
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from fabric_fix.analysis.assumptions import Atoms
+    from fabric_fix.analysis.questions import Question
     from fabric_fix.analysis.relevance import Relevance
 
 MAX_DEPTH = 14
@@ -88,6 +89,8 @@ class Interpreter:
         """For what a branch left of a value: that value."""
         self.tested: dict[ast.expr, Value] = {}
         """What a test evaluated to when it was last looked at."""
+        self.asked: dict[ast.expr, tuple[Atoms, Question | None]] = {}
+        """What a test asked when it was last looked at, and what held then."""
         self.families: dict[Obj, frozenset[str]] = {}
         """The families that a value of `strategy=` means."""
         self.accelerators: dict[ast.expr, frozenset[str]] = {}

@@ -75,6 +75,8 @@ def _compared(it: Interpreter, left: ast.expr, operator: ast.cmpop, right: ast.e
     if not isinstance(operator, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
         return None
     for place, other in ((left, right), (right, left)):
+        if isinstance(other, ast.Constant) and not (other.value is None or isinstance(other.value, (str, bool))):
+            return None
         wanted = quiet(it, other)
         if len(wanted) != 1 or isinstance(place, ast.Constant):
             continue
