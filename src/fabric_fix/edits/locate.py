@@ -9,6 +9,7 @@ from typing import TypeAlias
 import libcst as cst
 from libcst._nodes.internal import CodegenState  # what LibCST's own position providers are made with
 
+from fabric_fix.edits.feeds import Feeds
 from fabric_fix.edits.lines import LineTable
 from fabric_fix.edits.model import EditError
 from fabric_fix.finding import Span
@@ -24,10 +25,11 @@ class Located:
     where `ast` counts them, both are known) and comments and blanks around a statement.
     """
 
-    def __init__(self, module: cst.Module, text: str, first: int = 1) -> None:
+    def __init__(self, module: cst.Module, text: str, first: int = 1, feeds: Feeds | None = None) -> None:
         self.module = module
         self.text = text
         self.lines = LineTable(text, first)
+        self.feeds = feeds or Feeds({})
         recorder = _Recorder(module)
         module._codegen(recorder)
         self.code = "".join(recorder.tokens)
@@ -56,7 +58,8 @@ class Located:
 
     def range_of_span(self, span: Span) -> Range:
         """A span of `ast` as offsets in the text."""
-        return self.lines.offset(span.line, span.column), self.lines.offset(span.end_line, span.end_column)
+        start, end = (span.line, span.column), (span.end_line, span.end_column)
+        return self.lines.offset(*self.feeds.moved(start)), self.lines.offset(*self.feeds.moved(end))
 
     def start_of(self, node: cst.CSTNode) -> int:
         """Where a statement starts; for a decorated definition at `def` or `class`."""

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from fabric_fix.edits.conflicts import check_conflicts
+from fabric_fix.edits.feeds import Feeds, keep_feeds, put_back
 from fabric_fix.edits.imports import place_imports
 from fabric_fix.edits.lines import LineTable, without_last_newline
 from fabric_fix.edits.model import Edit, EditError
@@ -38,7 +39,7 @@ def source_of(text: str) -> Source:
     """A text as edits are made in it; the last one is kept. Raises EditError when it cannot be edited."""
     tree = _parse_ast(text)
     lines = LineTable(text).split()
-    return Large(text, tree, lines) if len(lines) > LARGE else Whole(text)
+    return Large(text, tree, lines) if len(lines) > LARGE or len(text) > 40 * LARGE else Whole(text)
 
 
 class Whole:
@@ -73,13 +74,13 @@ class Whole:
         lines = LineTable(self.text, self.first)
         placed = place_imports(self.tree, edits, lines)
         expected = apply_to_tree(self._parsed(), placed)
-        result = self._with_last_newline(transform(self.located, placed))
+        result = self._with_last_newline(put_back(transform(self.located, placed)))
         check_result(lines, result, expected, touched_lines(self.tree, placed, lines))
         return result
 
     def _with_last_newline(self, result: str) -> str:
         """A result that ends as the text does: in a newline, or not."""
-        if self.text == self.located.text:
+        if self.text == _completed(self.text):
             return result
         return result + "\r" if self.text.endswith("\r") else without_last_newline(result)
 
@@ -149,13 +150,27 @@ def _check_depth(tree: ast.Module, text: str) -> None:
 
 
 def _parse_cst(text: str, first: int) -> Located:
+    """What LibCST reads; form feeds that it drops are kept away from it, as is a lone CR at the end."""
+    complete = _completed(text)
+    located = _read_cst(complete, first)
+    if located.code == complete:
+        return located
+    kept = keep_feeds(LineTable(complete).split(), LineTable(located.code).split(), first)
+    if kept is not None:
+        without = _read_cst(kept[0], first, kept[1])
+        if without.code == kept[0] and put_back(without.code) == complete:
+            return without
+    line = _first_difference(complete, located) + first - 1
+    raise EditError(f"LibCST, which edits the file, would change line {line}; write that line in the usual way")
+
+
+def _read_cst(text: str, first: int, feeds: Feeds | None = None) -> Located:
     import libcst
 
     from fabric_fix.edits.locate import Located
 
-    complete = _completed(text)
     try:
-        located = Located(libcst.parse_module(complete), complete, first)
+        return Located(libcst.parse_module(text), text, first, feeds)
     except libcst.ParserSyntaxError as error:
         raise EditError("LibCST cannot parse the file, though Python can") from error
     except RecursionError as error:
@@ -164,11 +179,6 @@ def _parse_cst(text: str, first: int) -> Located:
         raise
     except BaseException as error:  # a panic of the native parser is a BaseException
         raise EditError(f"LibCST cannot parse the file: {type(error).__name__}: {error}") from error
-    if located.code != complete:
-        raise EditError(
-            f"LibCST does not write the file back as it is (line {_first_difference(complete, located) + first - 1})"
-        )
-    return located
 
 
 def _first_difference(text: str, located: Located) -> int:
