@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
@@ -13,6 +14,9 @@ from fabric_fix.finding import Finding
 Block: TypeAlias = "tuple[str, int, int, int, int]"
 """What `SequenceMatcher` calls an opcode: tag, then the old and the new range of lines, from 0."""
 
+QUADRATIC = 1_000_000
+"""Pairs of lines beyond which they are not all compared."""
+
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 
@@ -22,15 +26,25 @@ def split_lines(text: str) -> list[str]:
 
 
 def changed_blocks(old: Sequence[str | bytes], new: Sequence[str | bytes]) -> list[Block]:
-    """How lines became other lines, equal blocks included; equal ends are cut off first: matching is quadratic."""
+    """How lines became other lines, equal blocks included; equal ends are cut off first."""
     limit = min(len(old), len(new))
     head = next((i for i in range(limit) if old[i] != new[i]), limit)
     tail = next((i for i in range(limit - head) if old[-1 - i] != new[-1 - i]), limit - head)
-    matcher = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
-    middle = [(tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in matcher.get_opcodes()]
+    inner = _blocks(old[head : len(old) - tail], new[head : len(new) - tail])
+    middle = [(tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in inner]
     first: list[Block] = [("equal", 0, head, 0, head)] if head else []
     last: list[Block] = [("equal", len(old) - tail, len(old), len(new) - tail, len(new))] if tail else []
     return _merge_equal([*first, *middle, *last])
+
+
+def _blocks(old: Sequence[str | bytes], new: Sequence[str | bytes]) -> list[Block]:
+    """The blocks by the matcher of the standard library, or, where that would take minutes, by the shortest script."""
+    if len(old) * len(new) > QUADRATIC:
+        from fabric_fix.shortest import shortest_script
+
+        if (found := shortest_script(old, new)) is not None:
+            return found
+    return list[Block](SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
 
 
 def _merge_equal(blocks: list[Block]) -> list[Block]:
@@ -47,20 +61,24 @@ class LineMap:
 
     def __init__(self, old: str, new: str) -> None:
         self._blocks = changed_blocks(split_lines(old), split_lines(new))
+        self._old_ends = [block[2] for block in self._blocks]
+        self._new_ends = [block[4] for block in self._blocks]
 
     def origin(self, line: int) -> tuple[int, bool]:
         """The old line of a new one, and whether it is the very same line; else the first of the block it replaced."""
-        for tag, i1, _, j1, j2 in self._blocks:
-            if j1 < line <= j2:
-                return (i1 + line - j1, True) if tag == "equal" else (i1 + 1, False)
-        return line, False
+        at = bisect_left(self._new_ends, line)
+        if at == len(self._blocks) or line < 1:
+            return line, False
+        tag, i1, _, j1, _ = self._blocks[at]
+        return (i1 + line - j1, True) if tag == "equal" else (i1 + 1, False)
 
     def was_changed(self, old_line: int) -> bool:
         """Whether an old line is gone or replaced."""
-        return any(tag != "equal" and i1 < old_line <= i2 for tag, i1, i2, _, _ in self._blocks)
+        at = bisect_left(self._old_ends, old_line)
+        return old_line > 0 and at < len(self._blocks) and self._blocks[at][0] != "equal"
 
 
-@dataclass
+@dataclass(eq=False)
 class Tracked:
     """A finding on its way through the rounds."""
 
