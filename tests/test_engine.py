@@ -86,6 +86,14 @@ def test_look_only_changes_nothing(look_for: Callable[[Look], None]) -> None:
     assert states(result) == [(1, Status.FIXABLE)]
 
 
+def test_look_only_tells_what_cannot_be_made(look_for: Callable[[Look], None]) -> None:
+    look_for(lambda n, s: finding(n, s, "b = (") if s == "a" else replacing(c="d", d="e")(n, s))
+    looked, made = run("a\nc\n", look_only=True), run("a\nc\n")
+    assert states(looked) == [(1, Status.LEFT), (2, Status.FIXABLE)]
+    assert [one.reason for one in looked.outcomes] == [one.reason for one in made.outcomes if not one.later]
+    assert (looked.new, looked.new_text, looked.fixes) == (looked.original, looked.text, ())
+
+
 def test_fix_that_another_uncovers_is_made_in_the_next_round(look_for: Callable[[Look], None]) -> None:
     look_for(replacing(a="b", b="c"))
     result = run("x\na\n")
@@ -226,7 +234,7 @@ def test_crash_of_a_rule_costs_one_file_and_names_the_place(look_for: Callable[[
 
 def test_incomplete_analysis_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fabric_fix.check.check_text", lambda *_args, **_options: CheckResult((), "too many branches"))
-    assert "not analysed completely: too many branches" in messages(run("a\n"))
+    assert "not analysed completely: too many branches; split the file" in messages(run("a\n"))
 
 
 def test_file_that_cannot_be_parsed_has_a_place() -> None:

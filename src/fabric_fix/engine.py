@@ -1,6 +1,7 @@
 """From the bytes of one file to what is wrong with it and what it becomes; no printing, no writing.
 
-`--check` looks only; `--diff` and a run in place take the same result, so that the diff shown is the file written.
+`--diff` and a run in place take the same result, so that the diff shown is the file written; `--check` makes the same
+fixes and drops them, so that what it calls fixable is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from fabric_fix.source import Source, decode
 from fabric_fix.suppress import Silences, is_silenced, silenced_edit, silences
 from fabric_fix.tracking import LineMap, Tracked, carry_over, survivors
 
+GIVEN_UP = "split the file into smaller ones, or leave it out with --exclude"
+"""What to do about a file that is too much to be analysed."""
 MAX_ROUNDS = 10
 """Rounds of fixes after which a file counts as not settling; ruff's number."""
 
@@ -94,7 +97,10 @@ class FileResult:
 
 
 def examine(job: Job) -> FileResult:
-    """Look at a file, and make its fixes unless the job is to look only; whatever fails is in `problems`."""
+    """Look at a file and make its fixes, for the result or, if the job is to look only, for a try.
+
+    Whatever fails is in `problems`.
+    """
     source = decode(job.path, job.data)
     if isinstance(source, Problem):
         return FileResult(job.path, job.real, job.data, job.data, problems=(source,))
@@ -147,12 +153,18 @@ class _Repair:
     def run(self, unchanged: FileResult) -> FileResult:
         self._live = [Tracked(finding, later=False, now=finding) for finding in self._look(self._text)]
         rounds = 0
-        while not self._job.look_only and (wanted := [one for one in self._live if self._is_wanted(one)]):
+        while wanted := [one for one in self._live if self._is_wanted(one)]:
             if rounds == MAX_ROUNDS:
                 return self._unsettled(unchanged)
             rounds += self._round(wanted)
         data = self._source.data if self._text == self._source.text else self._source.encode(self._text)
-        return self._result(unchanged, data)
+        return self._shown_only(unchanged) if self._job.look_only else self._result(unchanged, data)
+
+    def _shown_only(self, unchanged: FileResult) -> FileResult:
+        """What is wrong with the file as it is; the fixes were made to know that they can be."""
+        tried = self._result(unchanged, unchanged.original)
+        outcomes = tuple(replace(one, number=None, now=one.finding) for one in tried.outcomes if not one.later)
+        return replace(tried, new_text=unchanged.text, outcomes=outcomes, fixes=())
 
     def _look(self, text: str) -> list[Finding]:
         """What is wrong with a text and not silenced."""
@@ -162,7 +174,7 @@ class _Repair:
         root = Path(job.project_root) if job.project_root else None
         result = check_text(text, job.path, rules=job.rules, strategies=job.strategies, project_root=root)
         if result.gave_up and text == self._source.text:
-            self._problems.append(Problem(job.path, f"not analysed completely: {result.gave_up}", 1, 1))
+            self._problems.append(Problem(job.path, f"not analysed completely: {result.gave_up}; {GIVEN_UP}", 1, 1))
         comments = silences(text) if result.findings else {}
         return [_spared(finding, comments) for finding in result.findings if not is_silenced(finding, comments)]
 
@@ -247,7 +259,7 @@ class _Repair:
     def _outcome(self, tracked: Tracked) -> Outcome:
         finding = tracked.now or tracked.first
         status, reason = Status.LEFT, tracked.refusal or finding.reason
-        if tracked.now is None or (self._job.look_only and self._is_wanted(tracked)):
+        if tracked.now is None:
             status, reason = Status.FIXABLE, None
         elif tracked.refusal is None and finding.fix is not None:
             status = Status.UNSAFE
