@@ -14,6 +14,7 @@ from fabric_fix.deep import run_deep
 from fabric_fix.edits.model import Edit, InsertStatement, RemoveStatement, ReplaceStatement, Where
 from fabric_fix.engine import MAX_ROUNDS, FileResult, Job, Status, examine
 from fabric_fix.finding import Applicability, Finding, Fix, Span
+from fabric_fix.newer import needed_python
 from fabric_fix.rule import Rule
 from fabric_fix.tracking import split_lines
 
@@ -249,6 +250,21 @@ def test_newer_syntax_names_the_python_that_has_it(monkeypatch: pytest.MonkeyPat
     assert "run fabric-fix under Python 3." in messages(run("type X = int\n"))
     assert "3.14" in messages(run("try:\n    x\nexcept A, B:\n    y\n"))
     assert "run fabric-fix" not in messages(run("def f(:\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("x = f'{'a'}'\n", "3.12"),
+        ("x = f'{'''a\nb'''}'\n", "3.12"),
+        ('x = f"{d["a"]}"\n', "3.12"),
+        ("x = f'{a:{b}}'\ntype X = int\n", "3.12"),
+        ("try:\n    x\nexcept* E:\n    y\n", "3.11"),
+        ("def f[T = int](): pass\nx = f'{'a'}'\n", "3.13"),
+    ],
+)
+def test_python_that_a_source_needs(text: str, needed: str) -> None:
+    assert needed_python(text, 10) == needed
 
 
 @pytest.mark.parametrize(
