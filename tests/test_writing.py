@@ -75,6 +75,15 @@ def test_failure_leaves_the_old_file_and_no_litter(file: Path, monkeypatch: pyte
     assert os.listdir(file.parent) == ["a.py"]
 
 
+def test_folder_that_takes_no_file_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_options: str) -> None:
+        raise PermissionError(13, "Permission denied", "/x")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    assert put(file) == f"cannot be written: no new file can be made in {file.parent}: Permission denied"
+    assert file.read_bytes() == b"old\n"
+
+
 def test_vanished_file_is_a_problem(file: Path) -> None:
     file.unlink()
     assert "No such file" in (put(file) or "")

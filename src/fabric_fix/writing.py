@@ -43,7 +43,11 @@ def _write_in_place(real: str, new: bytes) -> None:
 
 
 def _replace(path: str, real: str, original: bytes, new: bytes) -> Problem | None:
-    descriptor, temporary = tempfile.mkstemp(prefix=".fabric-fix-", suffix=".tmp", dir=os.path.dirname(real))
+    folder = os.path.dirname(real)
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=".fabric-fix-", suffix=".tmp", dir=folder)
+    except OSError as error:  # the file is written beside the old one, and then takes its place
+        return Problem(path, f"cannot be written: no new file can be made in {folder}: {os_reason(error)}")
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(new)
