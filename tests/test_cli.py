@@ -191,6 +191,7 @@ def test_verbose_says_what_was_left_out() -> None:
         (("deep.py",), "deep.py:1:"),
         (("image.png",), "image.png:1:5: not Python source"),
         (("notes.txt",), "notes.txt: not Python source"),
+        (("nulls.py",), "nulls.py:1:1: not Python source: it holds a null byte"),
         (("book.ipynb",), "book.ipynb: a notebook"),
     ],
 )
@@ -203,6 +204,7 @@ def test_bad_input_is_named_and_the_rest_is_done(arguments: tuple[str, ...], wor
     put("image.png", b"\x89PNG\0")
     put("notes.txt", "These are notes.\n")
     put("book.ipynb", "{}")
+    put("nulls.py", b"\0" * 100)
     done = Done(*arguments, "good.py")
     assert words in done.err
     assert (done.status, good.read_text()) == (2, FIXED)
@@ -230,6 +232,10 @@ def test_unreadable_file_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         (("--ignore", "discarded-setups"), "did you mean 'discarded-setup'?"),
         (("--output-format", "xml"), "xml"),
         (("--explain", "FF999"), "no rule 'FF999'"),
+        (("--explain", "FF4"), "no rule 'FF4'; there are FF401, FF402"),
+        (("--select", ""), "names no rule"),
+        (("--ignore", ","), "names no rule"),
+        (("--strategy", ""), "names no strategy"),
         (("--check", "--diff"), "exclude each other"),
         (("--quiet", "--verbose"), "exclude each other"),
         (("-", "a.py"), "cannot be combined"),
@@ -278,6 +284,82 @@ def test_documentation_of_rules() -> None:
     assert listed.out.startswith(b"FF101  discarded-setup")
     assert Done("--explain", "ff101").out == Done("--explain", "discarded-setup").out
     assert Done("--explain", "FF101").out.startswith(b"FF101 discarded-setup\n\n")
+
+
+def run_in_shell(line: str) -> tuple[int, str]:
+    """The exit status of a line of `sh` with the command as `$TOOL`, and what it says on standard error."""
+    tool = f"{sys.executable} -m fabric_fix"
+    done = subprocess.run(["sh", "-c", line.replace("$TOOL", tool)], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("$TOOL - <&-", "error: <stdin>: standard input cannot be read: it is closed"),
+        ("$TOOL --diff . >&-", "error: the output cannot be written: standard output is closed"),
+        ("$TOOL --diff . >/dev/full", "error: the output cannot be written: No space left on device"),
+        ("$TOOL --list-rules >&-", "error: the output cannot be written: standard output is closed"),
+        ("$TOOL --help >/dev/full", "error: the output cannot be written: No space left on device"),
+        ("$TOOL --check . 2>/dev/full", ""),
+        ("$TOOL --frobnicate 2>/dev/full", ""),
+    ],
+)
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_stream_that_is_closed_or_full(line: str, words: str) -> None:
+    put("a.py", FAULTY)
+    status, said = run_in_shell(line)
+    assert status == 2
+    assert words in said
+
+
+def test_closed_standard_error_costs_the_messages_only() -> None:
+    path = put("a.py", FAULTY)
+    assert run_in_shell("$TOOL . 2>&-") == (1, "")
+    assert path.read_text() == FIXED
+
+
+@pytest.mark.parametrize("options", ["--diff .", "--check --output-format json .", "--list-rules", "--help"])
+def test_reader_that_has_gone(options: str) -> None:
+    for number in range(60):
+        put(f"a{number}.py", FAULTY)
+    status, said = run_in_shell(f"{{ $TOOL {options}; echo $? >&2; }} | true")
+    assert (status, said.splitlines()[-1:]) == (0, ["141"])
+
+
+def test_file_of_several_names_is_one_file() -> None:
+    path = put("b.py", FAULTY)
+    os.link("b.py", "a.py")
+    os.link("b.py", "c.py")
+    done = Done("c.py", "b.py", ".")
+    assert done.err.count("FF101") == 1
+    assert "Found 1 fault in 1 file: 1 fixed" in done.err
+    assert (path.read_text(), Path("c.py").read_text()) == (FIXED, FIXED)
+
+
+def test_newline_in_a_name_breaks_no_line() -> None:
+    put("a\nb.py", FAULTY)
+    assert Done("--check", "--output-format", "concise").out.startswith(b"a\\nb.py:5:1: FF101")
+    assert "\na\\nb.py:5:1: FF101" in "\n" + Done("--check").err
+    assert Done("c\nd.py").err == "error: c\\nd.py: no such file or folder\n"
+
+
+def test_no_rules_selected() -> None:
+    put("a.py", FAULTY)
+    put("pyproject.toml", "[tool.fabric-fix]\nselect = []\n")
+    assert Done("--check").status == 0
+    assert Done("--check", "--select", "FF1").status == 1
+
+
+def test_fix_that_cannot_be_made_is_left_in_every_mode() -> None:
+    put("a.py", FAULTY.replace("fabric.setup(model)\n", "(w  # c\n) = fabric.setup(model)\n") + "w(x)\n")
+    statuses = []
+    for mode in ("--check", "--diff"):
+        done = Done(mode)
+        statuses.append(sorted(part for part in ("[fixable]", "[left]") if part in done.err))
+    assert statuses[0] == statuses[1]
 
 
 def test_version_and_help_start_no_work() -> None:

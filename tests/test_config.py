@@ -32,6 +32,19 @@ def test_command_line_wins(tmp_path: Path) -> None:
     assert settings == Settings(("xla",), exclude=("a",), unsafe_fixes=False, base=str(tmp_path))
 
 
+def test_command_line_chooses_between_quiet_and_verbose(tmp_path: Path) -> None:
+    project(tmp_path, "[tool.fabric-fix]\nquiet = true\n")
+    assert Configs(Settings()).at(str(tmp_path)).quiet is True
+    settings = Configs(Settings(verbose=True)).at(str(tmp_path))
+    assert (settings.quiet, settings.verbose) == (False, True)
+
+
+def test_empty_selection_is_kept_apart_from_none(tmp_path: Path) -> None:
+    project(tmp_path, "[tool.fabric-fix]\nselect = []\n")
+    assert Configs(Settings()).at(str(tmp_path)).select == ()
+    assert Configs(Settings(select=("FF1",))).at(str(tmp_path)).select == ("FF1",)
+
+
 def test_excludes_of_the_command_line_are_relative_to_its_folder(tmp_path: Path) -> None:
     project(tmp_path, '[tool.fabric-fix]\nexclude = "a"\n')
     settings = Configs(Settings(exclude=("b",), base="/here")).at(str(tmp_path))
@@ -63,6 +76,8 @@ def test_nothing_above_the_repository(tmp_path: Path) -> None:
         ("[tool.fabric-fix]\nstrategy = 3\n", "tool.fabric-fix.strategy must be a list of strings"),
         ("[tool.fabric-fix]\nselect = [1]\n", "tool.fabric-fix.select must be a list of strings"),
         ("[tool.fabric-fix]\nselect = ['FF9999']\n", "has no rule 'FF9999'"),
+        ("[tool.fabric-fix]\nselect = ['']\n", "tool.fabric-fix.select names no rule"),
+        ("[tool.fabric-fix]\nquiet = true\nverbose = true\n", "tool.fabric-fix.verbose exclude each other"),
         ("[tool.fabric-fix]\nunsafe-fixes = 'yes'\n", "tool.fabric-fix.unsafe-fixes must be true or false"),
         ("[tool.fabric-fix]\noutput-format = 'xml'\n", "must be one of text, concise, json"),
         ("[tool]\nfabric-fix = 3\n", "must be a table"),

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from fabric_fix.problem import RegistryError
-from fabric_fix.registry import all_rules, collect, matches, select
+from fabric_fix.registry import all_rules, collect, matches, select, similar
 from fabric_fix.rule import Rule
 
 
@@ -64,7 +64,24 @@ def test_words_that_do_not(word: str) -> None:
     assert not matches(rule_of(ModuleType("m"), "FF101", "one"), word)
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("FF1", "; there are FF101"),
+        ("ff199", "; there are FF101"),
+        ("FF999", "; --list-rules shows all"),
+        ("FF", "; --list-rules shows all"),
+        ("two-", "; did you mean 'two'?"),
+        ("nothing like it", "; --list-rules shows all"),
+    ],
+)
+def test_hint_beside_a_word_that_means_no_rule(word: str, hint: str) -> None:
+    one, two = rule_of(ModuleType("a"), "FF101", "one"), rule_of(ModuleType("b"), "FF201", "two")
+    assert similar(word, [one, two]) == hint
+
+
 def test_ignored_wins_over_selected() -> None:
     one, two = rule_of(ModuleType("a"), "FF101", "one"), rule_of(ModuleType("b"), "FF201", "two")
-    assert select([one, two], (), ()) == (one, two)
+    assert select([one, two], None, ()) == (one, two)
+    assert select([one, two], (), ()) == ()
     assert select([one, two], ("FF1", "two"), ("FF201",)) == (one,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,8 @@ import click
 
 from fabric_fix import __version__
 from fabric_fix.config import OUTPUT_FORMATS, Settings, exclude_patterns, rule_words, strategy_names
-from fabric_fix.problem import RegistryError
+from fabric_fix.problem import RegistryError, os_reason
+from fabric_fix.streams import BROKEN_PIPE, emit, give_up, say
 
 EPILOG = (
     "Without --check or --diff, files are fixed in place. Exit status: 0 nothing found, 1 something found or changed,"
@@ -36,7 +38,7 @@ def _list_rules(context: click.Context, _option: click.Parameter, wanted: bool) 
         from fabric_fix.registry import all_rules
 
         for rule in all_rules():
-            click.echo(f"{rule.code}  {rule.name:<28}  {_first_line(rule.explanation())}".rstrip())
+            emit(f"{rule.code}  {rule.name:<28}  {_first_line(rule.explanation())}".rstrip().encode() + b"\n")
         context.exit(0)
 
 
@@ -48,14 +50,13 @@ def _explain(context: click.Context, option: click.Parameter, word: str | None) 
     """Print a rule's documentation and end."""
     if word is None or context.resilient_parsing:
         return
-    from fabric_fix.registry import all_rules, closest
+    from fabric_fix.registry import all_rules, similar
 
     rules = {key: rule for rule in all_rules() for key in (rule.code.casefold(), rule.name.casefold())}
     rule = rules.get(word.strip().casefold())
     if rule is None:
-        known = [name for rule in all_rules() for name in (rule.code, rule.name)]
-        raise click.BadParameter(f"no rule '{word}'{closest(word, known)}", context, option)
-    click.echo(f"{rule.code} {rule.name}\n\n{rule.explanation()}")
+        raise click.BadParameter(f"no rule '{word}'{similar(word, all_rules())}", context, option)
+    emit(f"{rule.code} {rule.name}\n\n{rule.explanation()}\n".encode())
     context.exit(0)
 
 
@@ -156,10 +157,31 @@ def _run(paths: tuple[str, ...], check: bool, diff: bool, stdin_filename: str | 
 def main() -> None:
     """Entry point of `fabric-fix`; ends the process with the exit status of the interface."""
     try:
-        command()
-    except RegistryError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
+        status = _status()
     except BrokenPipeError:  # the reader of the patch has gone, as `| head` does
-        sys.stderr.close()
-        sys.exit(2)
+        status = BROKEN_PIPE
+    except OSError as error:  # all files are handled elsewhere: this is about a standard stream
+        status = 2
+        with contextlib.suppress(OSError):
+            say(f"error: the output cannot be written: {os_reason(error)}")
+    except KeyboardInterrupt:
+        status = 130
+    if status not in (0, 1):
+        give_up()
+    sys.exit(status)
+
+
+def _status() -> int:
+    """Run the command without click's own end. Raises OSError for standard streams that are gone."""
+    try:
+        return int(command.main(standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except SystemExit as error:  # click's answer to a broken pipe: status 1, which is "found" here
+        raise BrokenPipeError from error
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    except RegistryError as error:
+        say(f"error: {error}")
+        return 2

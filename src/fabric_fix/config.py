@@ -31,6 +31,8 @@ class Settings:
     def over(self, other: Settings) -> Settings:
         """These settings where they say something, else the other ones."""
         said = {name: value for name, value in vars(self).items() if value is not None and name != "base"}
+        if self.quiet or self.verbose:
+            said |= {"quiet": bool(self.quiet), "verbose": bool(self.verbose)}  # these exclude each other
         return replace(other, **said, base=self.base if self.exclude is not None else other.base)
 
 
@@ -87,6 +89,8 @@ def read_settings(file: str) -> Settings | None:
     if not isinstance(table, dict):
         raise ConfigError(Problem(file, "tool.fabric-fix must be a table"))
     values = dict(_setting(file, key, value) for key, value in table.items())
+    if values.get("quiet") and values.get("verbose"):
+        raise ConfigError(Problem(file, "tool.fabric-fix.quiet and tool.fabric-fix.verbose exclude each other"))
     return Settings(**values, base=os.path.dirname(file))
 
 
@@ -169,6 +173,8 @@ def strategy_names(words: tuple[str, ...]) -> tuple[str, ...]:
     from fabric_fix.strategies import NAMES, normal_name
 
     names = []
+    if words and not split_commas(words):
+        raise ValueError("names no strategy")
     for word in split_commas(words):
         if (name := normal_name(word)) is None:
             from fabric_fix.registry import closest
@@ -180,15 +186,15 @@ def strategy_names(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def rule_words(words: tuple[str, ...]) -> tuple[str, ...]:
     """Words that each mean at least one rule, commas split; ValueError names the first that means none."""
-    from fabric_fix.registry import all_rules, closest, matches
+    from fabric_fix.registry import all_rules, matches, similar
 
     split = split_commas(words)
+    if words and not split:
+        raise ValueError("names no rule")
     rules = all_rules() if split else ()
     for word in split:
         if not any(matches(rule, word) for rule in rules):
-            known = [name for rule in rules for name in (rule.code, rule.name)]
-            hint = closest(word, known) or "; --list-rules shows all"
-            raise ValueError(f"has no rule '{word}'{hint}")
+            raise ValueError(f"has no rule '{word}'{similar(word, rules)}")
     return split
 
 

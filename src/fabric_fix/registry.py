@@ -28,9 +28,9 @@ def collect(modules: Iterable[ModuleType]) -> tuple[type[Rule], ...]:
     return tuple(rules)
 
 
-def select(rules: Sequence[type[Rule]], chosen: Sequence[str], ignored: Sequence[str]) -> tuple[type[Rule], ...]:
-    """The rules that `chosen` names (all, when it names none) and `ignored` does not."""
-    wanted = [rule for rule in rules if not chosen or any(matches(rule, word) for word in chosen)]
+def select(rules: Sequence[type[Rule]], chosen: Sequence[str] | None, ignored: Sequence[str]) -> tuple[type[Rule], ...]:
+    """The rules that `chosen` names (all for None, and none for an empty list) and `ignored` does not."""
+    wanted = [rule for rule in rules if chosen is None or any(matches(rule, word) for word in chosen)]
     return tuple(rule for rule in wanted if not any(matches(rule, word) for word in ignored))
 
 
@@ -38,6 +38,16 @@ def matches(rule: type[Rule], word: str) -> bool:
     """Whether a word of the user means this rule: its code, a beginning of it such as "FF1", its name, or "ALL"."""
     word = word.strip().upper()
     return word in ("ALL", rule.name.upper()) or (word.startswith("F") and rule.code.startswith(word))
+
+
+def similar(word: str, rules: Sequence[type[Rule]]) -> str:
+    """What to say beside a word that means no rule: the codes of its group, or the name that is like it."""
+    code = word.strip().upper()
+    if code[:2] == "FF" and code[2:].isdecimal():
+        group = [rule.code for rule in rules if rule.code.startswith(code[:3])]
+        return f"; there are {', '.join(group)}" if group else "; --list-rules shows all"
+    names = [name for rule in rules for name in (rule.code, rule.name)]
+    return closest(word, names) or "; --list-rules shows all"
 
 
 def closest(word: str, known: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from fabric_fix.engine import FileResult, Outcome, Status
 from fabric_fix.finding import Finding
+from fabric_fix.streams import one_line
 from fabric_fix.tracking import split_lines
 
 
@@ -61,7 +62,8 @@ def concise(entries: Sequence[Entry]) -> Iterator[str]:
         finding = entry.finding
         column = column_of(entry, finding.span.line, finding.span.column)
         status = entry.outcome.status.value
-        yield f"{finding.path}:{finding.span.line}:{column}: {finding.code} [{status}] {finding.message}"
+        place = f"{one_line(finding.path)}:{finding.span.line}:{column}"
+        yield f"{place}: {finding.code} [{status}] {finding.message}"
 
 
 def text(entries: Sequence[Entry]) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from fabric_fix.config import ConfigError, Configs, Settings
 from fabric_fix.prefilter import is_relevant
 from fabric_fix.problem import Problem, os_reason
+from fabric_fix.streams import emit, read_input, say
 
 if TYPE_CHECKING:
     from fabric_fix.discovery import Candidate
@@ -62,14 +62,18 @@ class Run:
 
     def standard_input(self, name: str | None) -> int:
         """Handle standard input as a file of that name; the exit status. In place means: to standard output."""
-        data = sys.stdin.buffer.read()
+        try:
+            data = read_input()
+        except OSError as error:
+            self._problems.append(Problem(name or STDIN, f"standard input cannot be read: {os_reason(error)}"))
+            return self._finish()
         real = os.path.realpath(name) if name else os.path.join(os.getcwd(), STDIN)
         result = None
         job = self._stdin_job(name or STDIN, real, data)
         for result in self._results([job] if job else []):
             self._show(result)
         if self._mode is Mode.FIX:
-            _emit(result.new if result else data)
+            emit(result.new if result else data)
         return self._finish(takes_stdout=self._mode is Mode.FIX)
 
     def _stdin_job(self, path: str, real: str, data: bytes) -> Job | None:
@@ -84,7 +88,8 @@ class Run:
         return self._job(candidate, data)
 
     def _jobs(self, candidates: Sequence[Candidate]) -> Iterator[Job]:
-        """The few files that matter; the bytes of the others are dropped at once."""
+        """The few files that matter, each once, whatever its names; the bytes of the others are dropped at once."""
+        known: set[tuple[int, int]] = set()
         for candidate in candidates:
             try:
                 with open(candidate.real, "rb", buffering=0) as stream:
@@ -92,12 +97,27 @@ class Run:
             except OSError as error:
                 self._problems.append(Problem(candidate.path, f"cannot be read: {os_reason(error)}"))
                 continue
-            if job := self._job(candidate, data):
+            job = self._job(candidate, data)
+            if job is not None and not self._is_known(candidate, known):
                 yield job
+
+    def _is_known(self, candidate: Candidate, known: set[tuple[int, int]]) -> bool:
+        """Whether a file with several hard links was met under another name."""
+        try:
+            status = os.stat(candidate.real)
+        except OSError:
+            return False  # it has just gone, which whoever writes it will say
+        if status.st_nlink == 1:
+            return False
+        if (status.st_dev, status.st_ino) in known:
+            self._remark([f"{candidate.path}: another name of a file that is looked at"])
+            return True
+        known.add((status.st_dev, status.st_ino))
+        return False
 
     def _job(self, candidate: Candidate, data: bytes) -> Job | None:
         if not is_relevant(data):
-            if candidate.named and not candidate.path.endswith((".py", ".pyw", ".pyi")):
+            if candidate.named and (b"\0" in data or not candidate.path.endswith((".py", ".pyw", ".pyi"))):
                 self._refuse_unless_python(candidate, data)
             return None
         if reason := candidate.left_out():
@@ -126,7 +146,7 @@ class Run:
     def _rules(self, settings: Settings) -> tuple[type[Rule], ...]:
         from fabric_fix.registry import all_rules, select
 
-        return select(all_rules(), settings.select or (), settings.ignore or ())
+        return select(all_rules(), settings.select, settings.ignore or ())
 
     def _results(self, jobs: Sequence[Job]) -> Iterator[FileResult]:
         if jobs:
@@ -155,16 +175,16 @@ class Run:
         if self._mode is Mode.DIFF:
             from fabric_fix.diffing import patch_of
 
-            _emit(patch_of(result, self._patched))
+            emit(patch_of(result, self._patched))
             if result.new != result.original and os.path.relpath(result.real).startswith(os.pardir):
-                _say(f"{result.path}: outside of the working directory, where git apply does not take a patch")
+                say(f"{result.path}: outside of the working directory, where git apply does not take a patch")
             self._patched += len(result.fixes)
 
     def _finish(self, takes_stdout: bool = False) -> int:
         """Print the report and give the exit status."""
         self._report(takes_stdout or self._mode is Mode.DIFF)
         for problem in self._problems:
-            _say(f"error: {problem}")
+            say(f"error: {problem}")
         if self._problems:
             return 2
         return 1 if self._entries else 0
@@ -181,26 +201,27 @@ class Run:
         lines = [report.json(self._entries)] if form == "json" else list(report.concise(self._entries))
         data = "".join(line + "\n" for line in lines)
         if stdout_is_taken:
-            sys.stderr.write(data)
+            for line in data.split("\n")[:-1]:
+                say(line)
         else:
-            _emit(data.encode("utf-8", "surrogateescape"))
+            emit(data.encode("utf-8", "surrogateescape"))
 
     def _report_text(self) -> None:
         if not self._entries:
             if not self._problems:
-                _say("Nothing found")
+                say("Nothing found")
             return
         from fabric_fix import report
 
         for line in report.text(self._entries):
-            _say(line)
+            say(line)
         for line in report.summary(self._entries, self._mode is Mode.DIFF):
-            _say(line)
+            say(line)
 
     def _remark(self, notes: Sequence[str]) -> None:
         if self._shown.verbose:
             for note in sorted(notes):
-                _say(note)
+                say(note)
 
 
 def python_problem(path: str, data: bytes) -> Problem | None:
@@ -217,15 +238,3 @@ def python_problem(path: str, data: bytes) -> Problem | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return Problem(path, f"not Python source: {error}")
     return None
-
-
-def _emit(data: bytes) -> None:
-    """Bytes to standard output, as they are."""
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
-
-
-def _say(line: str) -> None:
-    """A line for humans; what the terminal cannot show, a name in another encoding for one, is escaped."""
-    encoding = sys.stderr.encoding or "utf-8"
-    sys.stderr.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
