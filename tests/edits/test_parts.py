@@ -11,11 +11,11 @@ import pytest
 
 from fabric_fix.edits import parts, sources
 from fabric_fix.edits.lines import LineTable
-from fabric_fix.edits.model import Edit, EditError
+from fabric_fix.edits.model import BindResult, Edit, EditError
 from fabric_fix.edits.parts import Parts
 from fabric_fix.edits.rewrite import rewrite
 from fabric_fix.edits.sources import Large, Source, Whole
-from fabric_fix.finding import Fix
+from fabric_fix.finding import Fix, Span
 from tests.edits.programs import Writer, random_edits
 from tests.edits.support import Editing
 
@@ -85,6 +85,20 @@ def test_time_is_that_of_what_is_touched(is_nested: bool) -> None:
     result = rewrite(text, [Fix("Bind", (Editing(text).bind(name, "b"),))])
     assert result.text.endswith(f"{indent}b = {name}\n")
     assert time.process_time() - start < 8
+
+
+def test_time_of_many_fixes_grows_with_their_number() -> None:
+    times = [time_of_fixes(count) for count in (50, 400)]
+    assert times[1] < times[0] * 8 * 3
+
+
+def time_of_fixes(count: int) -> float:
+    text = "".join(f"x{number} = 1\n" * 4 + f"f{number}(a)\n" + "y = 1\n" * 4 for number in range(count))
+    spans = (Span(5 + 9 * number, 0, 5 + 9 * number, len(f"f{number}(a)")) for number in range(count))
+    fixes = [Fix("Bind", (BindResult(span, "b"),)) for span in spans]
+    start = time.process_time()
+    assert len(rewrite(text, fixes).applied) == count
+    return time.process_time() - start
 
 
 def test_standard_library(monkeypatch: pytest.MonkeyPatch) -> None:
