@@ -33,7 +33,7 @@ from fabric_fix.edits.model import BindResult, Edit, ReplaceTargets
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import binding_problem, listed
-from fabric_fix.trial import Trial
+from fabric_fix.trial import Hazard, Trial
 
 MOST_ALONE = 8
 """Results thrown away in one file up to which each binding is tried out on its own."""
@@ -66,8 +66,25 @@ class DiscardedSetup(Rule):
         failure = trial.failure() or _unused(trial, node, targets)
         if failure is not None:
             return self.report(program, node, message, failure)
-        hazards = [*trial.hazards([node]), *trial.captures([node])]
+        hazards: list[Hazard | str] = [*trial.hazards([node]), *trial.captures([node])]
+        if method == "setup_dataloaders" and _shards_by_hand(program):
+            hazards.append("the program shares its data out between the processes by hand, which Fabric would do again")
         return self.fixed(program, node, message, f"Bind the result to {listed(targets)}", [edit], hazards)
+
+
+def _shards_by_hand(program: Program) -> bool:
+    """Whether a loop asks for the rank or the number of processes, or the program makes a distributed sampler."""
+    for node in ast.walk(program.tree):
+        if isinstance(node, ast.Name) and node.id == "DistributedSampler":
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in ("global_rank", "world_size", "DistributedSampler"):
+            statement = program.syntax.parents.get(node)
+            compared = any(
+                isinstance(a, (ast.BinOp, ast.Subscript, ast.Slice)) for a in program.syntax.ancestors(node)[:4]
+            )
+            if statement is not None and compared and program.syntax.loops(node):
+                return True
+    return False
 
 
 def _binding(statement: ast.stmt, setups: list[Setup]) -> Edit:

@@ -51,6 +51,8 @@ class MissingSetup(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find raw models behind `backward` and `no_backward_sync`."""
+        if _averages_by_hand(program):
+            return
         seen: set[Obj] = set()
         events: list[tuple[Call, list[Obj]]] = []
         for kind in (program.backwards(), program.no_syncs()):
@@ -98,6 +100,16 @@ class MissingSetup(Rule):
                 )
             reason = failure
         return self.report(program, node, message, reason)
+
+
+def _averages_by_hand(program: Program) -> bool:
+    """Whether the program averages gradients or parameters itself, so that no strategy is wanted to."""
+    for node in ast.walk(program.tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("all_reduce", "all_gather", "broadcast"):
+            parts = [part for argument in node.args for part in ast.walk(argument)]
+            if any(isinstance(part, ast.Attribute) and part.attr in ("grad", "data") for part in parts):
+                return True
+    return False
 
 
 def _alternatives(program: Program, models: list[Obj]) -> list[list[Obj]]:
@@ -152,6 +164,8 @@ def _of_loss(program: Program, call: Backward) -> list[Obj]:
     if trained:
         return trained
     lonely = [obj for obj in candidates if surely_raw(obj)]
+    if call.steps and not any(_trained_in_part(program, [obj], set(getattr(obj, "sources", ()))) for obj in lonely):
+        return []  # what steps on this backward is something else: a latent, an image
     alone = len(call.deps) == len(lonely) == 1 and not program.set_up_models()
     return lonely if alone else []
 
@@ -164,6 +178,8 @@ def _maybe_raw(program: Program, obj: Obj) -> bool:
     """Whether an object made by an unknown function is a raw model as far as can be seen: no Fabric went into it."""
     if not isinstance(obj, Thing) or obj.kind != "call" or obj.sees_fabric or not obj.callee:
         return False
+    if obj.callee.startswith("copy."):
+        return False  # a copy is often one on purpose, to be adapted and thrown away
     return any(use.obj is obj and use.kind == "method" and use.detail == "parameters" for use in program.uses())
 
 

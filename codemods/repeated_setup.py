@@ -156,10 +156,15 @@ def _on_purpose(program: Program, node: ast.Call, setup: Setup) -> bool:
     tests = {test for outer in around if (test := getattr(outer, "test", None)) is not None}
     function = program.syntax.function(node)
     for part in ast.walk(function if function is not None else program.tree):
-        if isinstance(part, ast.Call) and _called(part) in _ASKING:
+        if isinstance(part, ast.Call) and _called(part) in _ASKING and not _holds_for_both(part):
             tests.add(part)
     read = {spelled(part) for test in tests for part in ast.walk(test) if isinstance(part, ast.expr)}
     return bool(names & read)
+
+
+def _holds_for_both(call: ast.Call) -> bool:
+    """`isinstance(model, nn.Module)`, which a wrapped model passes as well: it asks nothing of the set-up."""
+    return _called(call) == "isinstance" and len(call.args) == 2 and ast.unparse(call.args[1]).endswith("Module")
 
 
 def _called(node: ast.expr) -> str:

@@ -93,6 +93,7 @@ def _faulty(program: Program) -> dict[Wrapped, list[Use]]:
     trained = {obj for events in program.backwards().values() for event in events for obj in event.deps}
     also_wrapped = {(use.node, use.kind, use.frame) for use in program.uses() if isinstance(use.obj, Wrapped)}
     found: dict[Wrapped, list[Use]] = {}
+    by_setup: dict[tuple[ast.Call, str], Wrapped] = {}
     for use in program.uses():
         if use.kind not in _MESSAGES or not use.after or (use.node, use.kind, use.frame) in also_wrapped:
             continue
@@ -103,7 +104,9 @@ def _faulty(program: Program) -> dict[Wrapped, list[Use]]:
         makers = {obj for obj in use.after if isinstance(obj, Wrapped)}
         bound = [obj for obj in makers if _is_bound_elsewhere(program, obj)]
         if len({obj.node for obj in makers}) == 1 and bound:
-            found.setdefault(bound[0], []).append(use)
+            # of a model that is made in two branches, the one set-up makes two objects under one name
+            first = by_setup.setdefault((bound[0].node, bound[0].kind), bound[0])
+            found.setdefault(first, []).append(use)
     for uses in found.values():
         uses.sort(key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
     return found
@@ -229,7 +232,9 @@ def _kept_on_purpose(program: Program, wrapped: Wrapped, faulty: list[Use]) -> s
     """A use of the raw object after its set-up that means the raw one."""
     known_faulty = {(use.node, use.kind) for use in faulty}
     for use in program.uses():
-        if use.obj is not wrapped.inner or wrapped not in use.after or (use.node, use.kind) in known_faulty:
+        makers = [obj for obj in use.after if isinstance(obj, Wrapped)]
+        ours = any(obj.node is wrapped.node and obj.kind == wrapped.kind for obj in makers)
+        if isinstance(use.obj, Wrapped) or not ours or (use.node, use.kind) in known_faulty:
             continue
         if use.kind in ("setup", "attr", "setattr", "clip", "load", "store", "input"):
             continue

@@ -78,17 +78,22 @@ def wrapped_argument(
     program: Program, events: Sequence[Call], argument: ast.expr, values: dict[Call, Value]
 ) -> str | None:
     """The source of the wrapped module for an argument that is the raw one, or what is inside the wrapped one."""
+    if isinstance(argument, ast.Attribute) and all(_is_inside(value) for value in values.values()):
+        base = spelled(argument.value)
+        if base is not None and all(event.places.get(base) == _wrapped_of(value) for event, value in values.items()):
+            return base
     wanted: dict[Call, Wrapped] = {}
     for event, value in values.items():
         found = _the_wrapped(program, value)
         if found is None:
             return None
         wanted[event] = found
-    if isinstance(argument, ast.Attribute) and all(_is_inside(value) for value in values.values()):
-        base = spelled(argument.value)
-        if base is not None and all(event.places.get(base) == frozenset((w,)) for event, w in wanted.items()):
-            return base
     return wrapped_name(events, wanted)
+
+
+def _wrapped_of(value: Value) -> Value:
+    """The wrapped modules that a value is the inside of."""
+    return frozenset(obj.wrapped for obj in value if isinstance(obj, Inside))
 
 
 def _is_inside(value: Value) -> bool:

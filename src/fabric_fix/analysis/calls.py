@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from fabric_fix.analysis import attributes, fabric_calls, library, methods
 from fabric_fix.analysis.derive import derived, gradients
@@ -43,20 +44,15 @@ def call(it: Interpreter, node: ast.Call) -> Value:
         if parent is not None:
             return _call_parent(it, node, func.attr, args, parent)
         _note_gradients(it, node, func.attr, receivers, args)
-        found: Value = EMPTY
         mixed, it.mixed = it.mixed, len(receivers) > 1 and _is_mixed(receivers)
-        for obj in receivers:
-            found = found | call_method(it, node, obj, func.attr, args)
+        found = _each(it, receivers, lambda obj: call_method(it, node, obj, func.attr, args))
         it.mixed = mixed
         if func.attr in it.spellings:
             found = it.promote(found, func.attr, node)
         return it.limit(found)
     callees = evaluate(it, func)
     args = arguments(it, node)
-    found = EMPTY
-    for obj in callees:
-        found = found | apply(it, node, obj, args)
-    return it.limit(found)
+    return it.limit(_each(it, callees, lambda obj: apply(it, node, obj, args)))
 
 
 def _note_gradients(it: Interpreter, node: ast.Call, name: str, receivers: Value, args: list[Argument]) -> None:
@@ -68,6 +64,24 @@ def _note_gradients(it: Interpreter, node: ast.Call, name: str, receivers: Value
         fabric_calls.zero_gradients(it, owned | raws(receivers))
     elif name == "zero_" and isinstance(node.func, ast.Attribute) and getattr(node.func.value, "attr", "") == "grad":
         fabric_calls.drop_gradients(it, EMPTY)
+
+
+def _each(it: Interpreter, objs: Value, call_it: Callable[[Obj], Value]) -> Value:
+    """Call each of the objects that a callee can be: one of them runs, not one after the other."""
+    if len(objs) == 1:
+        return call_it(next(iter(objs)))
+    found: Value = EMPTY
+    before = it.state
+    ends: list[State] = []
+    for obj in objs:
+        it.state = before.copy()
+        found = found | call_it(obj)
+        ends.append(it.state)
+    if ends:
+        it.state = ends[0]
+        for end in ends[1:]:
+            it.state.join(end)
+    return found
 
 
 def _is_mixed(receivers: Value) -> bool:
@@ -87,8 +101,19 @@ def arguments(it: Interpreter, node: ast.Call) -> list[Argument]:
         else:
             found.append(Argument(arg, evaluate(it, arg)))
     for keyword in node.keywords:
-        found.append(Argument(keyword.value, evaluate(it, keyword.value), keyword.arg or "**"))
+        value = evaluate(it, keyword.value)
+        found.append(Argument(keyword.value, value, keyword.arg or "**"))
+        if keyword.arg is None:
+            found.extend(_spread_keys(it, value, keyword.value))
     return found
+
+
+def _spread_keys(it: Interpreter, value: Value, node: ast.expr) -> list[Argument]:
+    """The arguments that `**known` surely holds."""
+    if len(value) != 1:
+        return []
+    fields = it.state.table(next(iter(value))).items()
+    return [Argument(node, held, name[1:], starred=True) for name, held in fields if name.startswith("'")]
 
 
 def _spread(value: Value, node: ast.Starred) -> list[Argument]:

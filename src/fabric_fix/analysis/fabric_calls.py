@@ -109,7 +109,7 @@ def setup(it: Interpreter, node: ast.Call, fabric: FabricObj, name: str, args: l
     results = [_wrap(it, node, fabric, kind if not i else _other(kind), a, found) for i, a in enumerate(positional)]
     if kind == "module" and "scheduler" in named:
         results.append(named["scheduler"].value)
-    if kind == "module" and results:
+    if kind == "module" and results and not all(is_optimizer(obj) for obj in positional[0].value):
         _note_models(it, fabric, results, found)
     found.result = found.result | _shape(it, node, results, starred=any(a.starred for a in positional), name=name)
     return _shape(it, node, results, starred=any(a.starred for a in positional), name=name)

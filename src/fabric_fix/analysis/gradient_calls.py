@@ -135,10 +135,12 @@ def plain_backward(it: Interpreter, node: ast.Call, receivers: Value, args: list
     assert isinstance(found, PlainBackward)
     found.receivers = found.receivers | receivers
     found.deps = found.deps | (gradients(it, receivers) - {UNKNOWN})
-    kept = EMPTY if it.fact(None, "#plain stepping") else it.fact(None, "#plain")
+    stepping = it.fact(None, "#plain stepping")
+    stepped = bool(stepping) and all(isinstance(obj, Const) and obj.value is True for obj in stepping)
+    kept = EMPTY if stepped else it.fact(None, "#plain")
     kept = frozenset(mark for mark in kept if isinstance(mark, _Mark) and mark.event.frame is it.frame)
     it.set_fact(None, "#plain", kept | {it.remember(("event", found), _Mark(found))})
-    it.set_fact(None, "#plain stepping", EMPTY)
+    it.set_fact(None, "#plain stepping", it.const(False))
 
 
 def drop_gradients(it: Interpreter, models: Value) -> None:

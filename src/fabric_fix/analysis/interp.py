@@ -28,6 +28,7 @@ from fabric_fix.analysis.objects import (
     Value,
     Wrapped,
     raw,
+    restart_numbers,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Interpreter:
         self.strategies = strategies
         """Families that the user named: every Fabric can have them beside its own."""
         self.budget = budget
+        restart_numbers()
         self.state = State()
         self.module = Frame(tree, Scope(tree))
         self.frame = self.module

@@ -64,7 +64,11 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
         )
         pass_arguments(it, node, args, follow=not harmless, detail=path)
     _call_functions_given(it, node, path, args)
-    cut = path.startswith("copy.") or last in ("argmax", "detach", "len", "int", "float", "bool", "str")
+    cut = (
+        path == "torch.autograd.grad"
+        or path.startswith("copy.")
+        or last in ("argmax", "detach", "len", "int", "float", "bool", "str")
+    )
     made = derived(it, "call", node, last, argument_gradients(it, args), cut=cut)
     made.callee = path
     if known.strategy_class(path) is not None:

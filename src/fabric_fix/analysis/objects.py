@@ -7,16 +7,39 @@ interpreter makes one object for each allocation site and calling context, so a 
 from __future__ import annotations
 
 import ast
+from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from fabric_fix.analysis.frames import Frame
 
 
-class Obj:
-    """Anything that a name can stand for."""
+_serials = count()
 
-    __slots__ = ()
+
+def restart_numbers() -> None:
+    """Number objects from the start again: each program has the same numbers in every run."""
+    global _serials
+    _serials = count(16)
+
+
+class Obj:
+    """Anything that a name can stand for; compared by identity.
+
+    Its hash is a running number, not its address, so that sets of objects are walked in the same order in every run.
+    """
+
+    __slots__ = ("serial",)
+    serial: int
+
+    def __new__(cls, *args: object, **keywords: object) -> Obj:
+        """Make an object with the next number."""
+        made = object.__new__(cls)
+        made.serial = next(_serials)
+        return made
+
+    def __hash__(self) -> int:
+        return self.serial
 
 
 Value: TypeAlias = "frozenset[Obj]"
