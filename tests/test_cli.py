@@ -130,6 +130,12 @@ def test_standard_input_that_is_no_python_passes_through_with_an_error() -> None
     assert done.err.startswith("error: a.py:1:")
 
 
+def test_standard_input_that_was_rewritten_is_called_fixed() -> None:
+    done = Done("-", stdin=FAULTY.encode())
+    assert "<stdin>:5:1: FF101 [fixed]" in done.err
+    assert "  5 | model = fabric.setup(model)" not in done.err  # what was wrong is shown as it was
+
+
 def test_standard_input_as_a_patch() -> None:
     put("pkg/a.py", FAULTY)
     patch = Done("-", "--diff", "--stdin-filename", "pkg/a.py", stdin=FAULTY.encode()).out
@@ -221,6 +227,23 @@ def test_unreadable_file_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setattr("builtins.open", refuse)
     assert Run(Mode.FIX, Settings()).files(["bad.py", "good.py"]) == 2
     assert capsys.readouterr().err.endswith("error: bad.py: cannot be read: Permission denied\n")
+    assert good.read_text() == FIXED
+
+
+def test_unreadable_link_in_a_folder_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, really = put("good.py", FAULTY), os.path.realpath
+    Path("linked.py").symlink_to("good.py")
+
+    def refuse(path: Any, **options: Any) -> str:
+        if str(path).endswith("linked.py"):
+            raise PermissionError(13, "Permission denied", path)
+        return str(really(path, **options))
+
+    monkeypatch.setattr("os.path.realpath", refuse)
+    assert Run(Mode.FIX, Settings()).files(["."]) == 2
+    assert capsys.readouterr().err.endswith("error: linked.py: cannot be read: Permission denied\n")
     assert good.read_text() == FIXED
 
 

@@ -64,7 +64,7 @@ def _explain(context: click.Context, option: click.Parameter, word: str | None) 
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EPILOG,
 )
-@click.argument("paths", nargs=-1, metavar="[PATHS]...", type=click.Path())
+@click.argument("paths", nargs=-1, metavar="[PATHS]...", type=click.Path(readable=False))
 @click.option("--check", is_flag=True, help="Report only, write nothing.")
 @click.option("--diff", is_flag=True, help="Print the patch that would be made, for git apply; write nothing.")
 @click.option(

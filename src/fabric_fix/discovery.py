@@ -173,15 +173,21 @@ class Discovery:
         """Take what the links met so far lead to, if it belongs to the same project and was not found without them."""
         while self._links:
             path, place = self._links.pop()
-            real = os.path.realpath(place)
-            root = project_root(os.path.dirname(os.path.realpath(os.path.dirname(place)) + os.sep))
-            if not self._may_follow(real, root):
-                self.notes.append(f"{path}: a link to nothing, out of the project, or to what is left out")
-            elif os.path.isdir(real):
-                if real not in self._walked and (settings := self._settings(real)) is not None:
-                    self._walk(_Folder(path, real, settings, patterns_above(real)))
-            elif path.endswith(SUFFIXES) and os.path.isfile(real):
-                self._add_file(path, real, os.path.dirname(real), patterns_above(os.path.dirname(real)))
+            try:
+                self._follow(path, place)
+            except OSError as error:
+                self.problems.append(Problem(path, f"cannot be read: {os_reason(error)}"))
+
+    def _follow(self, path: str, place: str) -> None:
+        real = os.path.realpath(place)
+        root = project_root(os.path.dirname(os.path.realpath(os.path.dirname(place)) + os.sep))
+        if not self._may_follow(real, root):
+            self.notes.append(f"{path}: a link to nothing, out of the project, or to what is left out")
+        elif os.path.isdir(real):
+            if real not in self._walked and (settings := self._settings(real)) is not None:
+                self._walk(_Folder(path, real, settings, patterns_above(real)))
+        elif path.endswith(SUFFIXES) and os.path.isfile(real):
+            self._add_file(path, real, os.path.dirname(real), patterns_above(os.path.dirname(real)))
 
     def _may_follow(self, real: str, root: str) -> bool:
         inside = real.startswith(root + os.sep) and os.path.exists(real)

@@ -71,7 +71,7 @@ class Run:
         result = None
         job = self._stdin_job(name or STDIN, real, data)
         for result in self._results([job] if job else []):
-            self._show(result)
+            self._show_rewritten(result) if self._mode is Mode.FIX else self._show(result)
         if self._mode is Mode.FIX:
             emit(result.new if result else data)
         return self._finish(takes_stdout=self._mode is Mode.FIX)
@@ -157,15 +157,19 @@ class Run:
     def _take(self, result: FileResult) -> None:
         """Write a file, if that is what the run is for, and show the result."""
         if self._mode is Mode.FIX and result.new != result.original:
-            from fabric_fix.report import mark_written
             from fabric_fix.writing import write
 
             problem = write(result.path, result.real, result.original, result.new)
             if problem is None:
-                self._show(mark_written(result), written=True)
+                self._show_rewritten(result)
                 return
             result = replace(result, problems=(*result.problems, problem))
         self._show(result)
+
+    def _show_rewritten(self, result: FileResult) -> None:
+        from fabric_fix.report import mark_written
+
+        self._show(mark_written(result), written=True)
 
     def _show(self, result: FileResult, written: bool = False) -> None:
         from fabric_fix.report import entries_of
