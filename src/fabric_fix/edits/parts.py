@@ -55,6 +55,8 @@ class _Block:
 class _Place:
     """The span of what an edit touches: of all of it, since it is not to be torn apart."""
 
+    number: int
+    """Which of the edits it is: statements put at one place stand in the order of the edits."""
     span: Span
     edit: Edit
 
@@ -71,7 +73,8 @@ class Parts:
 
     def of(self, edits: Sequence[Edit]) -> list[Part]:
         """The parts that hold edits (whose imports are placed), from the top to the bottom of the text."""
-        places = [_Place(span, edit) for edit in edits if (span := _span_of(edit)) is not None]
+        spans = [(number, _span_of(edit), edit) for number, edit in enumerate(edits)]
+        places = [_Place(number, span, edit) for number, span, edit in spans if span is not None]
         return sorted(self._cut(_Block(self.tree.body, self.tree), places), key=lambda part: part.first)
 
     def _cut(self, block: _Block, places: Sequence[_Place]) -> Iterator[Part]:
@@ -163,12 +166,24 @@ class Parts:
         body = block.statements
         top = end_of(body[first - 1])[0] + 1 if first else self._first_line(block)
         is_end = body is self.tree.body and last == len(body) - 1
-        bottom = len(self.lines) if is_end else end_of(body[last])[0]
+        bottom = len(self.lines) if is_end else self._last_line(body, last)
         is_start = body is self.tree.body and first == 0
         unit = f"if 1:{self.newline}{self.indent}pass{self.newline}" if self.indent else ""
         above = "" if is_start else unit + "".join(head + self.newline for head in block.heads)
         below = unit if is_start and not is_end else ""
-        return Part(top, bottom, above, below, tuple(place.edit for place in places))
+        ordered = sorted(places, key=lambda place: place.number)
+        return Part(top, bottom, above, below, tuple(place.edit for place in ordered))
+
+    def _last_line(self, body: list[ast.stmt], index: int) -> int:
+        """The line in which a statement ends, with the comments below that are indented as its own last block is."""
+        line = last = end_of(body[index])[0]
+        width = len(self._indent_of(body[index]))
+        while index == len(body) - 1 and line < len(self.lines) and self.lines[line].strip()[:1] in ("", "#"):
+            line += 1
+            text = self.lines[line - 1]
+            if text.strip() and len(text) - len(text.lstrip(" \t")) > width:
+                last = line
+        return last
 
     def _first_line(self, block: _Block) -> int:
         """The line of a block's first statement, or of the blank lines and comments above it."""
