@@ -35,6 +35,8 @@ from fabric_fix.scopes import inside_fabric, is_wrapped
 from fabric_fix.trial import Trial
 
 _METHODS = {"setup_module": "setup_module", "setup_optimizer": "setup_optimizers", "backward": "backward"}
+_UNWRAPPED = frozenset({"optimizer_step", "clip_gradients_norm", "clip_gradients_value", "save_checkpoint"})
+"""Methods to which Fabric gives what is inside its wrappers (`fabric.py`, `wrappers.py`)."""
 
 
 class BypassedFabric(Rule):
@@ -61,6 +63,10 @@ class BypassedFabric(Rule):
             return self.report(program, node, message, "Fabric has no name here: pass it to this function")
         if events[0].starred:
             return self.report(program, node, message, "`*` hides the arguments")
+        other = _left_behind(program)
+        if other is not None:
+            reason = f"`{other.method}` of the strategy on line {other.node.lineno} takes what the strategy returned"
+            return self.report(program, node, message, f"{reason}: replace both by hand")
         new = _METHODS[method]
         edits: list[Edit] = [ReplaceExpression(Span.of(node.func), f"{fabric}.{new}")]
         if method == "backward":
@@ -78,6 +84,11 @@ class BypassedFabric(Rule):
         if failure is not None:
             return self.report(program, node, message, failure)
         return self.fixed(program, node, message, f"Call `{fabric}.{new}`", edits, hazards)
+
+
+def _left_behind(program: Program) -> StrategyCall | None:
+    """A call for which Fabric has no method that takes the same: it would get Fabric's wrappers."""
+    return next((e for events in program.strategy_calls().values() for e in events if e.method in _UNWRAPPED), None)
 
 
 def _attribute_set(trial: Trial) -> str | None:

@@ -27,12 +27,14 @@ from collections.abc import Iterator
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Setup
+from fabric_fix.analysis.methods import is_optimizer
 from fabric_fix.analysis.objects import Instance, Obj, Thing, Wrapped, raw
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.between import acting_problem
 from fabric_fix.edits.model import Edit, MoveStatement, Where
 from fabric_fix.finding import Finding, Span
+from fabric_fix.making import shape_problem
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import only
 from fabric_fix.setups import (
@@ -109,7 +111,7 @@ class EarlyOptimizer(Rule):
 
 def _over_several(program: Program, setups: list[Setup], position: int) -> bool:
     """Whether an optimizer was created on several models, all of which were set up only later."""
-    models = models_of(program, setups, position)
+    models = max((models_of(program, [setup], position) for setup in setups), key=len)
     if len(models) < 2 or not models <= program.set_up_models():
         return False
     return all(_raw_when_created(program, setups, position, model) for model in models)
@@ -150,7 +152,7 @@ def _creation_call(setups: list[Setup], position: int) -> ast.Call | None:
         positional = [argument for argument in setup.args if argument.name is None]
         for obj in positional[position].value:
             inner = raw(obj)
-            if isinstance(inner, (Thing, Instance)) and isinstance(inner.node, ast.Call):
+            if isinstance(inner, (Thing, Instance)) and isinstance(inner.node, ast.Call) and is_optimizer(inner):
                 return inner.node
     return None
 
@@ -165,6 +167,7 @@ def _moving(program: Program, place: Place, optimizer: ast.expr) -> list[Edit] |
     model = module_argument(place.setups[0])
     source = None if model is None else spelled(model)
     problem = source_problem(made, source, whole=bool(families(place.setups) & _FLAT))
+    problem = problem or shape_problem(program, made.value)
     if problem is not None or source is None:
         return problem or "the model has no name"
     target = ast.unparse(place.target)

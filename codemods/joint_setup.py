@@ -39,6 +39,7 @@ from fabric_fix.edits.model import (
     Where,
 )
 from fabric_fix.finding import Finding, Span
+from fabric_fix.making import shape_problem
 from fabric_fix.rule import Rule
 from fabric_fix.setups import (
     Place,
@@ -119,6 +120,9 @@ def _separating(program: Program, place: Place) -> list[Edit] | str:
     edits: list[Edit] = []
     anchor: ast.stmt = place.statement
     if spelled(optimizers[0]) is None:
+        problem = shape_problem(program, optimizers[0])
+        if problem is not None:
+            return problem
         edits += renamed([optimizers[0]], source, target) if source != target else []
     else:
         made = creation(program, optimizers[0], place)
@@ -139,6 +143,7 @@ def _moving(program: Program, place: Place, made: ast.Assign, source: str, targe
         return f"what line {made.lineno} makes is not surely an optimizer alone, so it cannot be moved"
     start = place.block.index(made)
     problem = source_problem(made, source, whole=bool(families(place.setups) & _FLAT))
+    problem = problem or shape_problem(program, made.value)
     if problem is not None:
         return problem
     passed = place.block[start + 1 : place.index]

@@ -116,6 +116,8 @@ def _is_faulty(program: Program, event: PlainBackward) -> bool:
     """Whether a wrapped optimizer steps on the gradients of a set-up model that this call made."""
     if not any(_is_loss(obj) for obj in _losses(event)) or _takes_a_loss(event):
         return False
+    if _given_gradient(event) and not any(_is_output(obj) for obj in _losses(event)):
+        return False
     if not any(_steps_on(obj, event) for obj in event.steps):
         return False
     return _steps_here(program, event) or not _reads_gradients(program, event)
@@ -124,6 +126,18 @@ def _is_faulty(program: Program, event: PlainBackward) -> bool:
 def _takes_a_loss(event: PlainBackward) -> bool:
     """`engine.backward(loss)`: the method of an object that was made from the model."""
     return any(_deps(obj) for argument in event.args if argument.name is None for obj in argument.value)
+
+
+def _given_gradient(event: PlainBackward) -> bool:
+    """Whether a gradient is passed on (`features.backward(leaf.grad)`), which was scaled where it was made."""
+    gradient = next((a for i, a in enumerate(event.args) if a.name == "gradient" or (a.name is None and i == 0)), None)
+    return gradient is not None and not (isinstance(gradient.node, ast.Constant) and gradient.node.value is None)
+
+
+def _is_output(obj: Obj) -> bool:
+    """Whether an object is what a wrapped model itself returned, which refuses a plain `backward`."""
+    origin = _origin(obj)
+    return isinstance(origin, Thing) and isinstance(origin.base, Wrapped) and not origin.label
 
 
 def _steps_on(optimizer: Obj, event: PlainBackward) -> bool:
@@ -210,6 +224,8 @@ def _problem(events: list[PlainBackward], faulty: list[PlainBackward]) -> str | 
     for event in events:
         if event.starred:
             return "`*` hides the arguments"
+        if _given_gradient(event):
+            return "it is given a gradient, which Fabric would scale once more: go backward from a loss"
         if not all(_is_loss(obj) for obj in _losses(event)):
             return "the source does not show that it is always the loss of a set-up model"
         set_up = raws(frozenset(_modules(event.deps)))

@@ -47,6 +47,7 @@ from fabric_fix.analysis.places import root_name, spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import RemoveStatement
 from fabric_fix.finding import Finding, Span
+from fabric_fix.order import leaves_at_once, surely_before, unconditional, unfrozen
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import only
 from fabric_fix.setups import Place, families, place_of_setup, strategy_names
@@ -80,7 +81,9 @@ class RepeatedSetup(Rule):
         if any(_own_result(program, setup) for setup in setups):
             return self._each_turn(program, node, setups[0])
         earlier = _earlier(program, node, setups)
-        return None if earlier is None else self._raw(program, node, setups, earlier)
+        if earlier is None or unfrozen(program, earlier, node):
+            return None
+        return self._raw(program, node, setups, earlier)
 
     # --- what is wrapped is given again -------------------------------------------------------------------------------
 
@@ -285,10 +288,10 @@ def _tells_raw(uses: list[Use]) -> str | None:
 def _own_result(program: Program, setup: Setup) -> bool:
     """Whether a call in a loop surely gets in the second turn what it returned in the first."""
     loops = program.syntax.loops(setup.node)
-    if not loops or not isinstance(loops[0], (ast.For, ast.While)) or _leaves(loops[0].body):
+    if not loops or not isinstance(loops[0], (ast.For, ast.While)) or leaves_at_once(loops[0].body):
         return False
     statement = program.syntax.statement(setup.node)
-    if not _unconditional(program, statement, loops[0].body):
+    if not unconditional(program, statement, loops[0].body):
         return False
     targets = _targets(program, setup.node) or []
     for argument, kind in _objects(setup):
@@ -298,11 +301,6 @@ def _own_result(program: Program, setup: Setup) -> bool:
         if name is not None and name in targets and len(own) == 1 and len(argument.value) == 2 and not made_here:
             return len(list(_stores(loops[0], name))) == 1
     return False
-
-
-def _leaves(body: list[ast.stmt]) -> bool:
-    """Whether a loop can end in its first turn as a rule: `break` or `return` stands in its own block."""
-    return any(isinstance(stmt, (ast.Break, ast.Return, ast.Raise, ast.Try)) for stmt in body)
 
 
 def _within(obj: Obj, loop: ast.AST) -> bool:
@@ -317,16 +315,6 @@ def _stores(node: ast.AST, text: str) -> Iterator[ast.expr]:
             yield part
 
 
-def _unconditional(program: Program, statement: ast.stmt, block: list[ast.stmt]) -> bool:
-    """Whether a statement of a block, or of `with` blocks in it, runs whenever the block does."""
-    node: ast.AST = statement
-    while node not in block:
-        node = program.syntax.parents[node]
-        if not isinstance(node, (ast.With, ast.AsyncWith)):
-            return False
-    return True
-
-
 def _earlier(program: Program, node: ast.Call, setups: list[Setup]) -> ast.Call | None:
     """A set-up of the same raw model that surely ran before, on the same Fabric."""
     found: set[ast.Call] = set()
@@ -338,7 +326,7 @@ def _earlier(program: Program, node: ast.Call, setups: list[Setup]) -> ast.Call 
             return None
         makers = {obj for obj in _made_of(program, module, setup) if obj.node is not node}
         calls = {obj.node for obj in makers if obj.fabric in setup.fabrics and len(setup.fabrics) == 1}
-        sure = {call for call in calls if _surely_before(program, call, setup)}
+        sure = {call for call in calls if surely_before(program, call, setup)}
         if not sure:
             return None
         found |= sure
@@ -365,23 +353,6 @@ def _is_one(program: Program, obj: Obj) -> bool:
     frame: Frame | None = getattr(obj, "frame", None)
     spots = [node, *(f.call for f in (frame.chain() if frame is not None else []) if f.call is not None)]
     return not any(program.syntax.loops(spot) for spot in spots if spot in program.syntax.parents)
-
-
-def _surely_before(program: Program, call: ast.Call, setup: Setup) -> bool:
-    """Whether a set-up of the same function surely ran before: it stands above, in a block around, on no branch."""
-    if call not in program.setups() or not any(s.frame is setup.frame for s in program.setups()[call]):
-        return False
-    first, second = program.syntax.statement(call), program.syntax.statement(setup.node)
-    around = {second, *program.syntax.ancestors(second)}
-    outer = first
-    while not any(stmt in around for stmt in program.syntax.block(outer)):
-        parent = program.syntax.parents[outer]
-        if not isinstance(parent, (ast.With, ast.AsyncWith)):
-            return False
-        outer = parent
-    block = program.syntax.block(outer)
-    index = next(i for i, stmt in enumerate(block) if stmt in around)
-    return block.index(outer) < index
 
 
 def _same_statement(first: ast.stmt, second: ast.stmt) -> bool:

@@ -37,6 +37,7 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.between import capture_problem, caught_problem, leaving_problem, parameters_problem
 from fabric_fix.finding import Finding
 from fabric_fix.joining import Pair, branching, joining, targets_of
+from fabric_fix.making import device_problem
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import only
 from fabric_fix.setups import (
@@ -221,15 +222,16 @@ def _seen_between(program: Program, optimizer: Place, pairs: list[Pair], end: in
 
 def _made_too_soon(program: Program, optimizer: Place, pairs: list[Pair]) -> list[str]:
     """Optimizers that look at the device of the parameters when they are made: now before Fabric moves them."""
-    if program.project.requires("torch", 2, 4):
-        return []
+    refuses_fused = not program.project.requires("torch", 2, 4)
     for pair in pairs:
         for statement in optimizer.block[pair.module.index + 1 : optimizer.index + 1]:
             for node in ast.walk(statement):
-                if isinstance(node, ast.Call) and any(_is_true(k) for k in node.keywords if k.arg == "fused"):
+                if not isinstance(node, ast.Call):
+                    continue
+                if refuses_fused and any(_is_true(k) for k in node.keywords if k.arg == "fused"):
                     return ["`fused=True` refuses parameters that are not on the device yet, before torch 2.4"]
-                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Adagrad"):
-                    return ["Adagrad makes its state on the device that the parameters have when it is made"]
+                if problem := device_problem(program, node):
+                    return [problem]
     return []
 
 

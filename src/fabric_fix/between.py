@@ -115,7 +115,11 @@ def parameters_problem(program: Program, statements: Sequence[ast.stmt], place: 
         if not reads and not uses:
             continue
         for node in ast.walk(statement):
-            if isinstance(node, ast.Attribute) and node.attr in _OF_PARAMETERS and root_name(node) != "fabric":
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr in _OF_PARAMETERS
+                and not _is_fabric(program, root_name(node))
+            ):
                 return f"on line {node.lineno} `.{node.attr}` of the parameters is used, which the set-up changes"
         tainted |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return None
@@ -144,7 +148,7 @@ def acting_problem(program: Program, statements: Sequence[ast.stmt], model: str 
 
 def _is_quiet(program: Program, call: ast.Call, model: str | None) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if name in _QUIET_CALLS:
+    if name in _QUIET_CALLS or name in ("parameters", "named_parameters"):
         return True
     owner = spelled(call.func.value) if isinstance(call.func, ast.Attribute) else None
     if owner is not None and owner == model:
@@ -156,9 +160,15 @@ def _is_quiet(program: Program, call: ast.Call, model: str | None) -> bool:
 def _is_library(program: Program, name: str, at: ast.AST) -> bool:
     """Whether a name is of an imported library (a loss class, `torch.…`), or a Fabric."""
     it = program.interpreter
-    if "fabric" in name.lower():
+    if _is_fabric(program, name):
         return True
     value = it.state.get(it.module, name)
     function = program.syntax.function(at)
     local = function is not None and name in it.scope(function).locals
     return not local and bool(value) and all(isinstance(obj, External) for obj in value or ())
+
+
+def _is_fabric(program: Program, name: str | None) -> bool:
+    """Whether a name is that of a Fabric: something is set up, or goes backward, through it."""
+    calls = (*program.setups(), *program.backwards(), *program.no_syncs())
+    return any(isinstance(c.func, ast.Attribute) and spelled(c.func.value) == name for c in calls)

@@ -34,6 +34,7 @@ Position = tuple[int, int, int, int, str, str, tuple[tuple[int, int], ...]]
 
 WORKING = frozenset({"call", "sync", "backward", "iterate", "step", "clip", "store", "load"})
 """Uses that only do their work on the wrapped object."""
+_TABLES = frozenset({"_modules", "_parameters", "_buffers", "__dict__"})
 _USEFUL = WORKING | {"method", "attr", "return", "pass", "input", "store", "setup", "save", "load"}
 _OPTIMIZER_METHODS = frozenset({"step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"})
 
@@ -121,6 +122,10 @@ class Trial:
             return Hazard(line, f"`{use.detail}` is changed through the wrapper, after the strategy took the module")
         if use.kind == "attr" and use.detail == "__class__":
             return Hazard(line, "`__class__` is the wrapper's class", kind="type")
+        if use.kind == "attr" and use.obj.kind == "module" and use.detail in _TABLES:
+            return Hazard(line, f"`{use.detail}` of the wrapped module is the wrapper's own", kind="names")
+        if use.obj.kind == "loader" and use.kind in ("attr", "method") and _is_replaced(use.detail):
+            return Hazard(line, f"`{use.detail}` of the wrapped dataloader is another one in several processes")
         if use.kind == "save":
             return Hazard(line, f"`{use.detail}` would take the wrapper, not the raw object")
         if use.kind == "pass":
@@ -180,6 +185,8 @@ class Trial:
                 if use.detail in _OPTIMIZER_METHODS
                 else Hazard(line, f"`.{use.detail}()` on the wrapped optimizer")
             )
+        if use.detail == "modules" and self._inside_call(use.node, ("zip", "enumerate", "list", "tuple", "next")):
+            return Hazard(line, "`.modules()` is counted through, and the wrapped module has more", kind="names")
         if use.obj.kind != "module" or use.detail in known.HARMLESS_METHODS or self._marked(use):
             return None
         if runs_no_submodule(use.obj.inner, use.detail):
@@ -304,6 +311,11 @@ def _maker(use: Use) -> ast.Call:
     """The set-up call that made the wrapped object of a use."""
     assert isinstance(use.obj, Wrapped)
     return use.obj.node
+
+
+def _is_replaced(name: str) -> bool:
+    """Whether an attribute of a dataloader is made anew by Fabric (`_process_dataloader`), or private to PyTorch."""
+    return name in ("sampler", "batch_sampler") or (name.startswith("_") and not name.startswith("__"))
 
 
 def _has_raw(event: Call) -> bool:
