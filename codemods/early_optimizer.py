@@ -23,12 +23,12 @@ Read in `lightning/fabric/strategies/fsdp.py` (`_optimizer_has_flat_params`), `x
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.events import Setup
+from fabric_fix.analysis.events import Setup, Use
 from fabric_fix.analysis.methods import is_optimizer
-from fabric_fix.analysis.objects import Instance, Obj, Thing, Wrapped, raw
+from fabric_fix.analysis.objects import Instance, Obj, Thing, Wrapped, raw, raws
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.between import acting_problem
@@ -36,7 +36,6 @@ from fabric_fix.edits.model import Edit, MoveStatement, Where
 from fabric_fix.finding import Finding, Span
 from fabric_fix.making import shape_problem
 from fabric_fix.rule import Rule
-from fabric_fix.scopes import only
 from fabric_fix.setups import (
     Place,
     computing_problem,
@@ -119,16 +118,26 @@ def _over_several(program: Program, setups: list[Setup], position: int) -> bool:
 
 def _early(program: Program, setups: list[Setup], position: int) -> Obj | None:
     """The model that an optimizer was created on before its set-up; None when it was not, or is not known."""
-    model = only(models_of(program, setups, position))
-    if model is None or not setups_of_model(program, model):
+    models = models_of(program, setups, position)
+    if not models or not _are_one(program, models):
         return None
+    model = min(models, key=lambda obj: getattr(getattr(obj, "node", None), "lineno", 0))
     for setup in setups:
         positional = [argument for argument in setup.args if argument.name is None]
         for obj in positional[position].value if position < len(positional) else ():
             inner = raw(obj)
             if isinstance(inner, (Thing, Instance)) and any(isinstance(dep, Wrapped) for dep in inner.deps):
                 return None
-    return model if _raw_when_created(program, setups, position, model) else None
+    return model if all(_raw_when_created(program, setups, position, one) for one in models) else None
+
+
+def _are_one(program: Program, models: Collection[Obj]) -> bool:
+    """Whether it is one model that is set up, or what several branches make of it."""
+    calls = [setups_of_model(program, model) for model in models]
+    if any(set(found) != set(calls[0]) for found in calls) or not calls[0]:
+        return False
+    given = [raws(argument.value) for found in calls[0].values() for setup in found for argument in setup.args[:1]]
+    return any(set(models) <= set(value) for value in given)
 
 
 def _raw_when_created(program: Program, setups: list[Setup], position: int, model: Obj) -> bool:
@@ -140,7 +149,23 @@ def _raw_when_created(program: Program, setups: list[Setup], position: int, mode
     ]
     node = _creation_call(setups, position)
     inside = [use for use in taken if node is not None and _contains(node, use.node)]
-    return bool(taken) and not any(use.after for use in (inside or taken))
+    wrapped = [use.node for use in program.uses() if _takes_wrapped(use)]
+    if not inside and node is not None and any(_contains(node, other) for other in wrapped):
+        return False
+    return bool(taken) and not any(_set_up_before(program, use, model) for use in (inside or taken))
+
+
+def _set_up_before(program: Program, use: Use, model: Obj) -> bool:
+    """Whether a model was set up before a use; one that each turn of a loop makes anew was not in an earlier turn."""
+    made, loops, line = getattr(model, "node", None), program.syntax.loops(use.node), use.stmt.lineno
+    fresh = made in program.syntax.parents and bool(loops) and program.syntax.loops(made) == loops
+    if not fresh or made is None or made.lineno >= line:
+        return bool(use.after)
+    return any(getattr(obj.node, "lineno", 0) <= line for obj in use.after if isinstance(obj, Wrapped))
+
+
+def _takes_wrapped(use: Use) -> bool:
+    return isinstance(use.obj, Wrapped) and use.kind == "method" and use.detail in ("parameters", "named_parameters")
 
 
 def _contains(outer: ast.AST, inner: ast.AST) -> bool:

@@ -206,7 +206,8 @@ class _Repair:
         except (SyntaxError, ValueError, RecursionError) as error:
             return self._drop(applied, f"gives a file that cannot be analysed ({error})")
         if alive := survivors(applied, others, found, lines):
-            return self._drop(alive, "does not remove what it is for")
+            rest = [one for one in applied if one not in alive] or applied[:-1]
+            return self._without(rest) if rest else self._drop(alive, "does not remove what it is for")
         origin = LineMap(self._source.text, self._text)
         for one in applied:
             self._number(one, origin)
@@ -214,6 +215,15 @@ class _Repair:
         self._done += [one for one in [*applied, *others] if one not in self._live]
         self._text = text
         return True
+
+    def _without(self, rest: list[Tracked]) -> bool:
+        """Make fewer fixes in this round: what seems left of one may be what another one has just uncovered."""
+        from fabric_fix.edits.rewrite import rewrite
+
+        rewritten = rewrite(self._text, [one.now.fix for one in rest if one.now and one.now.fix])
+        if len(rewritten.applied) < len(rest):
+            return self._drop(rest, "cannot be made without another one")
+        return self._take(rewritten.text, rest)
 
     def _drop(self, tracked: Sequence[Tracked], what: str) -> bool:
         for one in tracked:

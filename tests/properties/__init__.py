@@ -1,0 +1,1 @@
+"""Random Fabric programs with random faults: the right program, or a reason."""
