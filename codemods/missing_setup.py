@@ -51,8 +51,6 @@ class MissingSetup(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find raw models behind `backward` and `no_backward_sync`."""
-        if _averages_by_hand(program):
-            return
         seen: set[Obj] = set()
         events: list[tuple[Call, list[Obj]]] = []
         for kind in (program.backwards(), program.no_syncs()):
@@ -60,6 +58,8 @@ class MissingSetup(Rule):
                 models = [_never_set_up(program, call) for call in calls]
                 if models and all(models):  # in every context
                     events.append((calls[0], list(dict.fromkeys(m for found in models for m in found))))
+        if not events or _averages_by_hand(program):
+            return
         reported: set[tuple[ast.Call, str | None]] = set()
         for call, found in sorted(events, key=lambda pair: (pair[0].node.lineno, pair[0].node.col_offset)):
             for group in _alternatives(program, found):

@@ -184,7 +184,7 @@ def test_verbose_says_what_was_left_out() -> None:
     put("env/pyvenv.cfg", "")
     done = Done("--check", "-v", "--exclude", "old")
     assert "env: a virtual environment\nold: excluded or ignored\n" in done.err
-    assert "1 files, 1 of them to be analysed" in done.err
+    assert "1 files, 1 of them analysed" in done.err
 
 
 @pytest.mark.parametrize(

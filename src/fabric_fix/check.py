@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,9 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.analysis.project import Project
 from fabric_fix.finding import Finding
 from fabric_fix.rule import Rule
+
+_FABRIC = re.compile("abric|LightningLite")
+_STRING = re.compile(r"""(?<!["'])"[^"'\\]+"(?!")|(?<!["'])'[^"'\\]+'(?!')""")
 
 
 @dataclass(frozen=True)
@@ -34,11 +39,27 @@ def check_text(
     `strategies` are names as `Fabric(strategy=...)` takes them, which the program must run on beside its own.
     Raises what `ast.parse` raises (`SyntaxError`, `ValueError`, `RecursionError`).
     """
+    if not _names_fabric(text):
+        ast.parse(text)
+        return CheckResult(())
     families: frozenset[str] = frozenset()
     for name in strategies:
         families |= known.strategy_families(name, None, None)
     program = Program(text, path, families, Project(project_root))
     if program.gave_up:
         return CheckResult((), program.gave_up)
+    if not program.interpreter.events:
+        return CheckResult(())  # nothing that a rule could ask about
     findings = [finding for rule in rules for finding in rule().check(program)]
     return CheckResult(tuple(sorted(findings, key=lambda finding: finding.sort_key)))
+
+
+def _names_fabric(text: str) -> bool:
+    """Whether Fabric is named outside of comments, or so that a comment cannot be told from a string at once."""
+    for match in _FABRIC.finditer(text):
+        start = max(text.rfind("\n", 0, match.start()), text.rfind("\r", 0, match.start())) + 1
+        line = text[start : match.start()]
+        before, hash_sign, comment = _STRING.sub("", line).partition("#")
+        if not hash_sign or "'" in before or '"' in before or "'''" in comment or '"""' in comment:
+            return True
+    return False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from fabric_fix.config import ConfigError, Configs, Settings
@@ -54,10 +55,11 @@ class Run:
         candidates = discovery.find(paths)
         self._problems += [problem for problem in discovery.problems if problem not in self._problems]
         self._remark(discovery.notes)
-        jobs = list(self._jobs(candidates))
-        self._remark([f"{len(candidates)} files, {len(jobs)} of them to be analysed"])
-        for result in self._results(jobs):
+        analysed = 0
+        for result in self._results(self._jobs(candidates)):
             self._take(result)
+            analysed += 1
+        self._remark([f"{len(candidates)} files, {analysed} of them analysed"])
         return self._finish()
 
     def standard_input(self, name: str | None) -> int:
@@ -148,11 +150,14 @@ class Run:
 
         return select(all_rules(), settings.select, settings.ignore or ())
 
-    def _results(self, jobs: Sequence[Job]) -> Iterator[FileResult]:
-        if jobs:
+    def _results(self, jobs: Iterable[Job]) -> Iterator[FileResult]:
+        """Nothing is loaded for the analysis before there is something to analyse."""
+        coming = iter(jobs)
+        first = next(coming, None)
+        if first is not None:
             from fabric_fix.workers import examine_all
 
-            yield from examine_all(jobs)
+            yield from examine_all(chain((first,), coming))
 
     def _take(self, result: FileResult) -> None:
         """Write a file, if that is what the run is for, and show the result."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from fabric_fix.deep import run_deep
@@ -12,17 +14,28 @@ from fabric_fix.engine import FileResult, Job, examine
 from fabric_fix.problem import Problem
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Future, ProcessPoolExecutor
 
-WORTH_A_PROCESS = 200_000
+WORTH_A_PROCESS = 50_000
 """Bytes of source for each process, below which starting it costs more time than it saves."""
 MOST_PROCESSES = 16
 
 
-def examine_all(jobs: Sequence[Job]) -> Iterator[FileResult]:
-    """The results of the jobs, in their order."""
-    processes = min(_processors(), MOST_PROCESSES, sum(len(job.data) for job in jobs) // WORTH_A_PROCESS, len(jobs))
-    return _in_processes(jobs, processes) if processes > 1 else map(examine_deep, jobs)
+def examine_all(jobs: Iterable[Job]) -> Iterator[FileResult]:
+    """The results of the jobs, in their order.
+
+    All jobs are taken before the first result is given, so that they can come from files that are read meanwhile, and
+    no file is written before all are read.
+    """
+    few, size, processes = list[Job](), 0, min(_processors(), MOST_PROCESSES)
+    coming = iter(jobs)
+    for job in coming:
+        few.append(job)
+        size += len(job.data)
+        if processes > 1 and size >= processes * WORTH_A_PROCESS and len(few) > 1:
+            return _in_processes(few, coming, processes)
+    processes = min(processes, size // WORTH_A_PROCESS, len(few))
+    return _in_processes(few, (), processes) if processes > 1 else map(examine_deep, few)
 
 
 def examine_deep(job: Job) -> FileResult:
@@ -48,18 +61,24 @@ def _pool(processes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(processes, multiprocessing.get_context(method))
 
 
-def _in_processes(jobs: Sequence[Job], processes: int) -> Iterator[FileResult]:
+def _in_processes(first: list[Job], coming: Iterable[Job], processes: int) -> Iterator[FileResult]:
     """Share the jobs out. When a process dies, those not done are done one by one, and it costs the file it died of."""
     from concurrent.futures.process import BrokenProcessPool
 
+    jobs: list[Job] = []
+    futures: list[Future[FileResult]] = []
     done = 0
+    pending = chain(first, coming)
     with _pool(processes) as pool:
-        try:
-            for result in pool.map(examine_deep, jobs):
-                yield result
+        with contextlib.suppress(BrokenProcessPool):
+            for job in pending:
+                jobs.append(job)
+                futures.append(pool.submit(examine_deep, job))
+        jobs += pending
+        with contextlib.suppress(BrokenProcessPool):
+            for future in futures:
+                yield future.result()
                 done += 1
-        except BrokenProcessPool:
-            pass
     for job in jobs[done:]:
         yield _alone(job)
 

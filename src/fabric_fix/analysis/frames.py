@@ -62,10 +62,17 @@ class Scope:
             push_children(node, stack)
 
 
+_NO_NODES = frozenset({int, str, type(None), ast.Load, ast.Store})
+"""What most fields of nodes hold; `Load` and `Store` are one object each, and stand nowhere."""
+
+
 def push_children(node: ast.AST, stack: list[ast.AST]) -> None:
     """Put the child nodes of a node on a stack; `ast.iter_child_nodes` does the same at three times the cost."""
     for value in node.__dict__.values():
-        if isinstance(value, list):
+        kind = value.__class__
+        if kind in _NO_NODES:
+            continue
+        if kind is list:
             stack.extend([part for part in value if isinstance(part, ast.AST)])
         elif isinstance(value, ast.AST):
             stack.append(value)
