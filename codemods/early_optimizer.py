@@ -53,6 +53,7 @@ from fabric_fix.setups import (
     source_problem,
     wants,
 )
+from fabric_fix.telling import is_module
 from fabric_fix.trial import Trial
 
 _FLAT = frozenset({"xla_fsdp", "fsdp_original_params"})
@@ -173,12 +174,13 @@ def _contains(outer: ast.AST, inner: ast.AST) -> bool:
 
 
 def _creation_call(setups: list[Setup], position: int) -> ast.Call | None:
-    for setup in setups:
-        positional = [argument for argument in setup.args if argument.name is None]
-        for obj in positional[position].value:
-            inner = raw(obj)
-            if isinstance(inner, (Thing, Instance)) and isinstance(inner.node, ast.Call) and is_optimizer(inner):
-                return inner.node
+    """The call that made the optimizer; what a function of unknown kind made counts where no optimizer is known."""
+    positional = [[argument for argument in setup.args if argument.name is None] for setup in setups]
+    found = [raw(obj) for arguments in positional for obj in arguments[position].value]
+    made = [obj for obj in found if isinstance(obj, (Thing, Instance)) and not is_module(obj)]
+    for obj in sorted(made, key=lambda obj: not is_optimizer(obj)):
+        if isinstance(obj.node, ast.Call):
+            return obj.node
     return None
 
 
