@@ -25,9 +25,8 @@ from collections.abc import Iterator
 
 from fabric_fix.analysis.events import Call, StrategyCall
 from fabric_fix.analysis.objects import Const, Value, Wrapped
-from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
-from fabric_fix.certainty import fabric_place, wrapped_argument
+from fabric_fix.certainty import fabric_of_strategy, fabric_place, wrapped_argument
 from fabric_fix.edits.model import AddArgument, Edit, RemoveArgument, ReplaceExpression
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
@@ -58,7 +57,7 @@ class BypassedFabric(Rule):
         message = f"`{method}` of the strategy bypasses Fabric"
         if method not in _METHODS:
             return self.report(program, node, message, "use `model, optimizer = fabric.setup(model, optimizer)`")
-        fabric = _fabric_text(node) or fabric_place(events)
+        fabric = fabric_of_strategy(node) or fabric_place(events)
         if fabric is None:
             return self.report(program, node, message, "Fabric has no name here: pass it to this function")
         if events[0].starred:
@@ -97,13 +96,6 @@ def _attribute_set(trial: Trial) -> str | None:
     for use in trial.after.uses():
         if use.kind == "setattr" and isinstance(use.obj, Wrapped) and use.stmt.lineno not in before:
             return f"`{use.detail}` is set on the result on line {use.stmt.lineno}, and would be set on another module"
-    return None
-
-
-def _fabric_text(node: ast.Call) -> str | None:
-    inner = node.func.value if isinstance(node.func, ast.Attribute) else node.func
-    if isinstance(inner, ast.Attribute) and inner.attr in ("strategy", "_strategy"):
-        return spelled(inner.value)
     return None
 
 

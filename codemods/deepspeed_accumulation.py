@@ -27,6 +27,7 @@ from fabric_fix.analysis.objects import Const, raws
 from fabric_fix.analysis.program import Program
 from fabric_fix.finding import Finding
 from fabric_fix.rule import Rule
+from fabric_fix.scopes import has_node
 
 _ACCUMULATES = frozenset({"deepspeed_0", "deepspeed_3"})
 _SKIPS = ("isfinite", "isnan", "isinf", "nan", "inf", "skip")
@@ -91,7 +92,7 @@ def _step_is_chosen(program: Program, event: Backward) -> bool:
             return False
         if _waits_by_continue(program, event, step):
             continue
-        branches = [a for a in around if isinstance(a, ast.If) and not _contains(a, event.node)]
+        branches = [a for a in around if isinstance(a, ast.If) and not has_node(a, event.node)]
         if loops <= set(around) and not branches:
             return False
         if any(word in ast.unparse(branch.test).lower() for branch in branches for word in _SKIPS):
@@ -136,10 +137,6 @@ def _every_turn(event: Backward, around: list[ast.AST]) -> bool:
                 if known_one or (isinstance(number, ast.Constant) and number.value == 1):
                     return True
     return False
-
-
-def _contains(outer: ast.AST, inner: ast.AST) -> bool:
-    return any(part is inner for part in ast.walk(outer))
 
 
 def _steps_of(program: Program, event: Backward) -> list[ast.Call]:

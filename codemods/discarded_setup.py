@@ -78,11 +78,10 @@ def _shards_by_hand(program: Program) -> bool:
         if isinstance(node, ast.Name) and node.id == "DistributedSampler":
             return True
         if isinstance(node, ast.Attribute) and node.attr in ("global_rank", "world_size", "DistributedSampler"):
-            statement = program.syntax.parents.get(node)
             compared = any(
                 isinstance(a, (ast.BinOp, ast.Subscript, ast.Slice)) for a in program.syntax.ancestors(node)[:4]
             )
-            if statement is not None and compared and program.syntax.loops(node):
+            if compared and program.syntax.loops(node):
                 return True
     return False
 

@@ -34,14 +34,14 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.between import acting_problem
 from fabric_fix.edits.model import Edit, MoveStatement, Where
 from fabric_fix.finding import Finding, Span
-from fabric_fix.making import shape_problem
+from fabric_fix.making import made_later, making_problem
 from fabric_fix.rule import Rule
+from fabric_fix.scopes import has_node
 from fabric_fix.setups import (
     Place,
     computing_problem,
     creation,
     families,
-    makes_optimizer,
     models_of,
     module_argument,
     moving_problem,
@@ -50,14 +50,9 @@ from fabric_fix.setups import (
     place_of_setup,
     renamed,
     setups_of_model,
-    source_problem,
     wants,
 )
 from fabric_fix.telling import is_module
-from fabric_fix.trial import Trial
-
-_FLAT = frozenset({"xla_fsdp", "fsdp_original_params"})
-"""Families whose sharded parameters only the wrapper has."""
 
 
 class EarlyOptimizer(Rule):
@@ -98,15 +93,7 @@ class EarlyOptimizer(Rule):
         edits = place if isinstance(place, str) else _moving(program, place, optimizer)
         if isinstance(edits, str):
             return self.report(program, node, message, edits)
-        trial = Trial(program, edits)
-        failure = trial.failure()
-        if failure is not None:
-            return self.report(program, node, message, failure)
-        hazards = trial.hazards()
-        named = next((str(hazard) for hazard in hazards if hazard.kind == "names"), None)
-        if named is not None:  # the optimizer would get other parameters than before
-            return self.report(program, node, message, named)
-        return self.fixed(program, node, message, "Create the optimizer below the set-up of its model", edits, hazards)
+        return made_later(self, program, node, message, "Create the optimizer below the set-up of its model", edits)
 
 
 def _over_several(program: Program, setups: list[Setup], position: int) -> bool:
@@ -149,9 +136,9 @@ def _raw_when_created(program: Program, setups: list[Setup], position: int, mode
         if model in owners(use.obj) and use.kind == "method" and use.detail in ("parameters", "named_parameters")
     ]
     node = _creation_call(setups, position)
-    inside = [use for use in taken if node is not None and _contains(node, use.node)]
+    inside = [use for use in taken if node is not None and has_node(node, use.node)]
     wrapped = [use.node for use in program.uses() if _takes_wrapped(use)]
-    if not inside and node is not None and any(_contains(node, other) for other in wrapped):
+    if not inside and node is not None and any(has_node(node, other) for other in wrapped):
         return False
     return bool(taken) and not any(_set_up_before(program, use, model) for use in (inside or taken))
 
@@ -167,10 +154,6 @@ def _set_up_before(program: Program, use: Use, model: Obj) -> bool:
 
 def _takes_wrapped(use: Use) -> bool:
     return isinstance(use.obj, Wrapped) and use.kind == "method" and use.detail in ("parameters", "named_parameters")
-
-
-def _contains(outer: ast.AST, inner: ast.AST) -> bool:
-    return any(part is inner for part in ast.walk(outer))
 
 
 def _creation_call(setups: list[Setup], position: int) -> ast.Call | None:
@@ -189,12 +172,9 @@ def _moving(program: Program, place: Place, optimizer: ast.expr) -> list[Edit] |
     made = creation(program, optimizer, place)
     if isinstance(made, str):
         return made
-    if not makes_optimizer(program, made):
-        return f"what line {made.lineno} makes is not surely an optimizer alone, so it cannot be moved"
     model = module_argument(place.setups[0])
     source = None if model is None else spelled(model)
-    problem = source_problem(made, source, whole=bool(families(place.setups) & _FLAT))
-    problem = problem or shape_problem(program, made.value)
+    problem = making_problem(program, made, place, source)
     if problem is not None or source is None:
         return problem or "the model has no name"
     target = ast.unparse(place.target)

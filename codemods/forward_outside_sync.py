@@ -41,6 +41,7 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import Edit, InsertStatement, RemoveStatement, Where
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
+from fabric_fix.scopes import statement_in
 from fabric_fix.trial import Trial
 
 _SYNCHRONISING = frozenset({"ddp", "fsdp", "fsdp_original_params", "model_parallel", "xla_fsdp", "unknown", "own"})
@@ -159,7 +160,7 @@ def _forwards(program: Program, modules: set[Wrapped], frame: Frame) -> set[ast.
     for use in program.uses():
         obj: Obj = use.obj.wrapped if isinstance(use.obj, Inside) else use.obj
         if obj in modules and use.grad and _can_run(use):
-            statement = _statement_in(use.frame, use.stmt, frame)
+            statement = statement_in(use.frame, use.stmt, frame)
             if statement is not None:
                 found.add(statement)
     return found
@@ -171,17 +172,6 @@ def _can_run(use: Use) -> bool:
     return use.kind in ("call", "pass") or (
         use.kind == "method" and (steps or use.detail not in known.HARMLESS_METHODS)
     )
-
-
-def _statement_in(frame: Frame | None, statement: ast.stmt, wanted: Frame) -> ast.stmt | None:
-    """The statement of a frame during which something in a called frame happens."""
-    while frame is not None:
-        if frame is wanted:
-            return statement
-        if frame.call_stmt is None:
-            return None
-        statement, frame = frame.call_stmt, frame.caller
-    return None
 
 
 def _trace(program: Program, block: ast.With, index: int, backward: ast.Call, forwards: set[ast.stmt]) -> Split | None:

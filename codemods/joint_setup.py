@@ -39,7 +39,7 @@ from fabric_fix.edits.model import (
     Where,
 )
 from fabric_fix.finding import Finding, Span
-from fabric_fix.making import shape_problem
+from fabric_fix.making import made_later, making_problem, shape_problem
 from fabric_fix.rule import Rule
 from fabric_fix.setups import (
     Place,
@@ -47,20 +47,14 @@ from fabric_fix.setups import (
     creation,
     families,
     is_meta,
-    makes_optimizer,
     module_argument,
     moving_problem,
     optimizer_arguments,
     place_of_setup,
     renamed,
-    source_problem,
     strategy_names,
     wants,
 )
-from fabric_fix.trial import Trial
-
-_FLAT = frozenset({"xla_fsdp", "fsdp_original_params"})
-"""Families whose sharded parameters only the wrapper has."""
 
 
 class JointSetup(Rule):
@@ -90,15 +84,7 @@ class JointSetup(Rule):
         edits = place if isinstance(place, str) else _separating(program, place)
         if isinstance(edits, str):
             return self.report(program, node, message, edits)
-        trial = Trial(program, edits)
-        failure = trial.failure()
-        if failure is not None:
-            return self.report(program, node, message, failure)
-        hazards = trial.hazards()
-        named = next((str(hazard) for hazard in hazards if hazard.kind == "names"), None)
-        if named is not None:  # the optimizer would get other parameters than before
-            return self.report(program, node, message, named)
-        return self.fixed(program, node, message, "Set the model up first, then its optimizer", edits, hazards)
+        return made_later(self, program, node, message, "Set the model up first, then its optimizer", edits)
 
 
 def _separating(program: Program, place: Place) -> list[Edit] | str:
@@ -139,11 +125,8 @@ def _separating(program: Program, place: Place) -> list[Edit] | str:
 
 def _moving(program: Program, place: Place, made: ast.Assign, source: str, target: str) -> list[Edit] | str:
     """Bring the optimizer's creation below the model's set-up."""
-    if not makes_optimizer(program, made):
-        return f"what line {made.lineno} makes is not surely an optimizer alone, so it cannot be moved"
     start = place.block.index(made)
-    problem = source_problem(made, source, whole=bool(families(place.setups) & _FLAT))
-    problem = problem or shape_problem(program, made.value)
+    problem = making_problem(program, made, place, source)
     if problem is not None:
         return problem
     passed = place.block[start + 1 : place.index]

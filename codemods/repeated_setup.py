@@ -42,6 +42,7 @@ from collections.abc import Iterator
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Argument, Setup, Use
 from fabric_fix.analysis.frames import Frame
+from fabric_fix.analysis.names import last_name
 from fabric_fix.analysis.objects import UNBOUND, Const, Instance, Obj, Thing, Value, Wrapped
 from fabric_fix.analysis.places import root_name, spelled
 from fabric_fix.analysis.program import Program
@@ -172,8 +173,7 @@ def _holds_for_both(call: ast.Call) -> bool:
 
 def _called(node: ast.expr) -> str:
     """The last name of what is called, or ''."""
-    func = node.func if isinstance(node, ast.Call) else node
-    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return last_name(node.func if isinstance(node, ast.Call) else node)
 
 
 def _objects(setup: Setup) -> list[tuple[Argument, str]]:

@@ -27,9 +27,8 @@ from collections.abc import Iterator
 
 from fabric_fix.analysis.events import Call, NoSync
 from fabric_fix.analysis.objects import Value
-from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
-from fabric_fix.certainty import fabric_place, module_argument_of, surely_raw, wrapped_argument
+from fabric_fix.certainty import fabric_of_strategy, fabric_place, module_argument_of, surely_raw, wrapped_argument
 from fabric_fix.edits.model import Edit, ReplaceExpression
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
@@ -52,7 +51,7 @@ class StrategyNoBackwardSync(Rule):
 
     def _judge(self, program: Program, node: ast.Call, events: list[NoSync]) -> Finding:
         message = "`no_backward_sync` is Fabric's method: `fabric.no_backward_sync(model, enabled=…)`"
-        fabric = _fabric_text(node) or fabric_place(events)
+        fabric = fabric_of_strategy(node) or fabric_place(events)
         if fabric is None:
             return self.report(program, node, message, "Fabric has no name here: pass it to this function")
         argument = module_argument_of(events)
@@ -69,16 +68,6 @@ class StrategyNoBackwardSync(Rule):
 def _module(event: NoSync) -> Value:
     found = event.argument("module", 0)
     return found.value if found is not None else frozenset()
-
-
-def _fabric_text(node: ast.Call) -> str | None:
-    """`fabric` in `fabric.strategy.no_backward_sync` and `fabric.strategy._backward_sync_control.no_backward_sync`."""
-    inner = node.func.value if isinstance(node.func, ast.Attribute) else node.func
-    if isinstance(inner, ast.Attribute) and inner.attr == "_backward_sync_control":
-        inner = inner.value
-    if isinstance(inner, ast.Attribute) and inner.attr in ("strategy", "_strategy"):
-        return spelled(inner.value)
-    return None
 
 
 def _make_wrapped(

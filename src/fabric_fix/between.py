@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+from fabric_fix.analysis.names import last_name
 from fabric_fix.analysis.objects import External
 from fabric_fix.analysis.places import root_name, spelled
 from fabric_fix.analysis.program import Program
@@ -147,7 +148,7 @@ def acting_problem(program: Program, statements: Sequence[ast.stmt], model: str 
 
 
 def _is_quiet(program: Program, call: ast.Call, model: str | None) -> bool:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = last_name(call.func)
     if name in _QUIET_CALLS or name in ("parameters", "named_parameters"):
         return True
     owner = spelled(call.func.value) if isinstance(call.func, ast.Attribute) else None
@@ -170,5 +171,9 @@ def _is_library(program: Program, name: str, at: ast.AST) -> bool:
 
 def _is_fabric(program: Program, name: str | None) -> bool:
     """Whether a name is that of a Fabric: something is set up, or goes backward, through it."""
+    return name in program.once(_fabric_names)
+
+
+def _fabric_names(program: Program) -> frozenset[str | None]:
     calls = (*program.setups(), *program.backwards(), *program.no_syncs())
-    return any(isinstance(c.func, ast.Attribute) and spelled(c.func.value) == name for c in calls)
+    return frozenset(spelled(call.func.value) for call in calls if isinstance(call.func, ast.Attribute))

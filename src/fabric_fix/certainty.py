@@ -55,6 +55,16 @@ def fabric_place(events: Sequence[Call]) -> str | None:
     return place_of(events, value=frozenset(fabrics)) if len(fabrics) == 1 else None
 
 
+def fabric_of_strategy(node: ast.Call) -> str | None:
+    """`fabric` in `fabric.strategy.no_backward_sync` and `fabric.strategy._backward_sync_control.no_backward_sync`."""
+    inner = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    if isinstance(inner, ast.Attribute) and inner.attr == "_backward_sync_control":
+        inner = inner.value
+    if isinstance(inner, ast.Attribute) and inner.attr in ("strategy", "_strategy"):
+        return spelled(inner.value)
+    return None
+
+
 def wrapped_name(events: Sequence[Call], wanted: dict[Call, Wrapped]) -> str | None:
     """A name under which the wrapped module wanted in each context can be read there.
 

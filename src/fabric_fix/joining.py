@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
+from fabric_fix.edits.conflicts import contains
 from fabric_fix.edits.model import (
     AddArgument,
     AddImport,
@@ -168,17 +169,10 @@ def _many_calls(
         codes.append(f"{', '.join(outer)} = {optimizer.receiver}.setup({', '.join(inner)})")
     anchor = Span.of(optimizer.statement)
     inside = optimizer.statement
-    edits = [e for e in edits if not (isinstance(e, ReplaceExpression) and _within(e.span, Span.of(inside)))]
+    edits = [e for e in edits if not (isinstance(e, ReplaceExpression) and contains(Span.of(inside), e.span))]
     edits.append(ReplaceStatement(anchor, codes[-1]))
     edits += [InsertStatement(anchor, Where.BEFORE, code) for code in codes[:-1]]
     return edits
-
-
-def _within(inner: Span, outer: Span) -> bool:
-    return (outer.line, outer.column) <= (inner.line, inner.column) and (inner.end_line, inner.end_column) <= (
-        outer.end_line,
-        outer.end_column,
-    )
 
 
 def branching(program: Program, optimizer: Place, pairs: list[Pair], end: int) -> list[Edit] | str:

@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fabric_fix.analysis.objects import Instance
 from fabric_fix.analysis.program import Program
+from fabric_fix.edits.model import Edit
+from fabric_fix.finding import Finding
+from fabric_fix.rule import Rule
+from fabric_fix.setups import Place, families, makes_optimizer, source_problem
+from fabric_fix.trial import Trial
 
 _SHAPES = frozenset({"dim", "ndim", "shape", "size", "numel", "nelement", "stride", "norm", "data"})
 _BY_SHAPE = ("Muon", "Shampoo", "SOAP")
 """Optimizers that ask for the shapes when they are made: `torch.optim.Muon` refuses parameters that are not 2-D."""
 _OF_THE_DEVICE = frozenset({"state", "device", "clone", "detach", "zeros_like", "empty_like", "full_like", "ones_like"})
 _HARMLESS = frozenset({"isinstance", "len"})
+_FLAT = frozenset({"xla_fsdp", "fsdp_original_params"})
+"""Families whose sharded parameters only the wrapper has."""
+
+
+def made_later(rule: Rule, program: Program, node: ast.expr, message: str, fix: str, edits: Sequence[Edit]) -> Finding:
+    """The finding of a rule whose edits create an optimizer below the set-up of its model, once they are tried out."""
+    trial = Trial(program, edits)
+    failure = trial.failure()
+    if failure is not None:
+        return rule.report(program, node, message, failure)
+    hazards = trial.hazards()
+    named = next((str(hazard) for hazard in hazards if hazard.kind == "names"), None)
+    if named is not None:  # the optimizer would get other parameters than before
+        return rule.report(program, node, message, named)
+    return rule.fixed(program, node, message, fix, edits, hazards)
+
+
+def making_problem(program: Program, made: ast.Assign, place: Place, source: str | None) -> str | None:
+    """Why the statement that makes an optimizer cannot make it from the wrapped model, whose set-up is at a place."""
+    if not makes_optimizer(program, made):
+        return f"what line {made.lineno} makes is not surely an optimizer alone, so it cannot be moved"
+    problem = source_problem(made, source, whole=bool(families(place.setups) & _FLAT))
+    return problem or shape_problem(program, made.value)
 
 
 def shape_problem(program: Program, made: ast.expr) -> str | None:
@@ -26,13 +54,12 @@ def shape_problem(program: Program, made: ast.expr) -> str | None:
         for part in ast.walk(node):
             if isinstance(part, ast.Attribute) and part.attr in _SHAPES:
                 return f"`{ast.unparse(part)}` on line {part.lineno} is another one for sharded parameters"
+    parameters = set(_parameters(made))
     for call in (part for part in ast.walk(made) if isinstance(part, ast.Call)):
         callee = ast.unparse(call.func)
         if callee.rpartition(".")[2].startswith(_BY_SHAPE):
             return f"`{callee}` depends on the shapes of the parameters, and sharded they have others"
-        if callee not in _HARMLESS and any(
-            isinstance(a, ast.Name) and a.id in set(_parameters(made)) for a in call.args
-        ):
+        if callee not in _HARMLESS and any(isinstance(a, ast.Name) and a.id in parameters for a in call.args):
             return f"`{callee}` on line {call.lineno} is given the parameters one by one, and sharded they are others"
     return None
 

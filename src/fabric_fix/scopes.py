@@ -92,3 +92,8 @@ def listed(names: Iterable[str]) -> str:
     """Names for a message: `a`, `b` and `c`."""
     quoted = [f"`{name}`" for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def has_node(outer: ast.AST, inner: ast.AST) -> bool:
+    """Whether a node stands in another one (or is it)."""
+    return any(part is inner for part in ast.walk(outer))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Setup
 from fabric_fix.analysis.fabric_calls import models_of_optimizer
+from fabric_fix.analysis.names import last_name
 from fabric_fix.analysis.objects import FabricObj, Instance, Obj, Thing, Value, Wrapped, raw
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
@@ -250,7 +251,7 @@ def computing_problem(made: ast.Assign) -> str | None:
     assert isinstance(made.value, ast.Call)
     for node in ast.walk(made.value):
         if isinstance(node, ast.Call) and node is not made.value:
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            name = last_name(node.func)
             if name not in (
                 "parameters",
                 "named_parameters",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Backward, Call, Use
+from fabric_fix.analysis.names import last_name
 from fabric_fix.analysis.objects import Inside, Instance, Obj, Wrapped, raw
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import EditError
@@ -251,7 +252,7 @@ class Trial:
         parent = self.after.syntax.parents.get(node)
         if not isinstance(parent, ast.Call):
             return False
-        name = parent.func.attr if isinstance(parent.func, ast.Attribute) else getattr(parent.func, "id", "")
+        name = last_name(parent.func)
         return name in names
 
     def _only_read(self, node: ast.AST) -> bool:

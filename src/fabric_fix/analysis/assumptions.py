@@ -174,6 +174,13 @@ def names_strategy(value: object) -> bool:
     return isinstance(value, str) and value.lower() in NAMES
 
 
+def means_strategy(obj: Obj) -> bool:
+    """Whether an object is the name of a strategy, or an instance of a strategy class."""
+    if isinstance(obj, Const):
+        return names_strategy(obj.value)
+    return isinstance(obj, Thing) and known.strategy_class(obj.callee) is not None
+
+
 def origin_of_value(it: Interpreter, value: Value) -> Obj:
     """An object that stands for whatever of a value's alternatives is meant, before any of them was ruled out."""
     value = it.narrowed.get(value, value)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from fabric_fix.analysis import attributes, fabric_calls, library, methods
-from fabric_fix.analysis.derive import derived, gradients
+from fabric_fix.analysis.derive import argument_gradients, derived
 from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.expressions import collection, evaluate
 from fabric_fix.analysis.frames import Frame, State
@@ -141,14 +141,6 @@ def apply(it: Interpreter, node: ast.Call, obj: Obj, args: list[Argument]) -> Va
     if isinstance(obj, (Wrapped, Inside, Instance, Thing)):
         return _forward(it, node, obj, args)
     return frozenset((derived(it, "call", node, "", argument_gradients(it, args)),))
-
-
-def argument_gradients(it: Interpreter, args: list[Argument]) -> Value:
-    """The models whose gradient flows through any argument."""
-    found: Value = EMPTY
-    for argument in args:
-        found = found | gradients(it, argument.value)
-    return found
 
 
 def _call_partial(it: Interpreter, node: ast.Call, obj: Partial, args: list[Argument]) -> Value:

@@ -17,6 +17,7 @@ from fabric_fix.analysis.assumptions import (
     guarded,
     is_open,
     known_as,
+    means_strategy,
     names_strategy,
     origin_of_value,
     possible,
@@ -178,7 +179,7 @@ def _outcome(it: Interpreter, asked: Question, branch: bool) -> tuple[Value, Ato
     if not kept:
         return EMPTY, None if asked.value else NOTHING
     atoms = common(guards)
-    if asked.test.kind != "true" and any(_means_strategy(obj) for obj in asked.value):
+    if asked.test.kind != "true" and any(means_strategy(obj) for obj in asked.value):
         atoms |= {(origin_of_value(it, asked.value), asked.test, wanted)}
     return frozenset(kept), atoms
 
@@ -227,12 +228,6 @@ def _guard_of_strategy(it: Interpreter, atom: Atom) -> Atoms | None:
         if left <= {"none", "own"} and strategies(it, fabric) != left:
             return None
     return frozenset((atom,))
-
-
-def _means_strategy(obj: Obj) -> bool:
-    if isinstance(obj, Const):
-        return names_strategy(obj.value)
-    return isinstance(obj, Thing) and known.strategy_class(obj.callee) is not None
 
 
 # --- the place that is tested ---------------------------------------------------------------------------------------

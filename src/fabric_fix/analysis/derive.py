@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import content
 from fabric_fix.analysis.objects import EMPTY, UNKNOWN, Collection, Inside, Obj, Sequence, Thing, Value, raw
@@ -42,3 +43,11 @@ def derived(it: Interpreter, kind: str, node: ast.AST, label: str, parts: Value,
 
 
 __all__ = ["derived", "gradient", "gradients", "raw"]
+
+
+def argument_gradients(it: Interpreter, args: list[Argument]) -> Value:
+    """The models whose gradient flows through any argument."""
+    found: Value = EMPTY
+    for argument in args:
+        found = found | gradients(it, argument.value)
+    return found

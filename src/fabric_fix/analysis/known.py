@@ -197,11 +197,6 @@ _OPTIMIZER_NAME = re.compile(
 )
 
 
-def canonical(path: str) -> str:
-    """A dotted path under the name that the other tables use (`torch.nn.functional` and the like stay)."""
-    return path
-
-
 def is_fabric_class(path: str) -> bool:
     """Whether a dotted path names `Fabric` (or its ancestor `LightningLite`)."""
     return _FABRIC.fullmatch(path) is not None

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable
 
 from fabric_fix.analysis import known, settings
-from fabric_fix.analysis.assumptions import is_open, known_values, names_strategy
-from fabric_fix.analysis.derive import derived, gradients
+from fabric_fix.analysis.assumptions import is_open, known_values, means_strategy, names_strategy
+from fabric_fix.analysis.derive import argument_gradients, derived, gradients
 from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.expressions import collection, evaluate, quiet
 from fabric_fix.analysis.frames import Frame, all_arguments
@@ -47,7 +47,7 @@ def call_external(it: Interpreter, node: ast.Call, path: str, args: list[Argumen
 
 
 def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) -> Value:
-    from fabric_fix.analysis.calls import argument_gradients, pass_arguments
+    from fabric_fix.analysis.calls import pass_arguments
 
     last = path.rpartition(".")[2]
     if known.SAVES.fullmatch(path):
@@ -125,17 +125,11 @@ def _isinstance(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value 
     for obj in args[0].value if args else EMPTY:
         shown = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
         it.use(obj, "isinstance", node, shown)
-    if args and any(isinstance(obj, StrategyView) or _may_be_strategy(obj) for obj in args[0].value):
+    if args and any(isinstance(obj, StrategyView) or means_strategy(obj) for obj in args[0].value):
         from fabric_fix.analysis.conditions import verdict
 
         return verdict(it, node) or frozenset((it.thing("op", node, "bool"),))
     return frozenset((it.thing("op", node, "bool"),))
-
-
-def _may_be_strategy(obj: Obj) -> bool:
-    if isinstance(obj, Const):
-        return names_strategy(obj.value)
-    return isinstance(obj, Thing) and known.strategy_class(obj.callee) is not None
 
 
 def _type(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:

@@ -6,7 +6,7 @@ import ast
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.attributes import INSIDE
-from fabric_fix.analysis.derive import derived, gradients
+from fabric_fix.analysis.derive import argument_gradients, derived, gradients
 from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.expressions import collection
 from fabric_fix.analysis.interp import Interpreter
@@ -24,13 +24,6 @@ from fabric_fix.analysis.objects import (
     Wrapped,
     raw,
 )
-
-
-def _argument_gradients(it: Interpreter, args: list[Argument]) -> Value:
-    found: Value = EMPTY
-    for argument in args:
-        found = found | gradients(it, argument.value)
-    return found
 
 
 def of_wrapped(it: Interpreter, node: ast.Call, obj: Wrapped | Inside, name: str, args: list[Argument]) -> Value:
@@ -104,7 +97,7 @@ def _result(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list[Arg
         return frozenset((made,))
     itself = gradients(it, frozenset((obj,)))
     cut = name in known.CUTS_GRADIENT
-    made = derived(it, "call", node, name, itself | _argument_gradients(it, args), cut=cut)
+    made = derived(it, "call", node, name, itself | argument_gradients(it, args), cut=cut)
     made.base = obj
     if cut:
         made.kind = "op"

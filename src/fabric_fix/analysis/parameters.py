@@ -8,6 +8,7 @@ from fabric_fix.analysis.assumptions import known_values, names_strategy
 from fabric_fix.analysis.expressions import evaluate, quiet
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import content
+from fabric_fix.analysis.names import last_name
 from fabric_fix.analysis.objects import EMPTY, Class, Const, External, Function, Value
 
 
@@ -75,7 +76,7 @@ def _option_names(decorator: ast.Call) -> set[str]:
 
 
 def _typer_default(it: Interpreter, default: ast.Call) -> Value:
-    name = default.func.attr if isinstance(default.func, ast.Attribute) else getattr(default.func, "id", "")
+    name = last_name(default.func)
     if name not in ("Option", "Argument", "field", "Field"):
         return EMPTY
     given = [*default.args[:1], *(k.value for k in default.keywords if k.arg == "default")]

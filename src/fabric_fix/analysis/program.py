@@ -49,6 +49,7 @@ class Program:
         self.interpreter = Interpreter(self.tree, known_spellings(self.tree, text), strategies, BUDGET)
         self._syntax: Syntax | None = None
         self._answers: dict[Callable[[Program], Any], Any] = {}
+        self._events: dict[type[Call], Any] = {}
         self._run()
 
     def _run(self) -> None:
@@ -68,11 +69,16 @@ class Program:
 
     def events(self, kind: type[C]) -> dict[ast.Call, list[C]]:
         """The calls of one kind in source order, each with what was seen of it in every context."""
+        kept: dict[ast.Call, list[C]] | None = self._events.get(kind)
+        if kept is not None:
+            return kept
         found: dict[ast.Call, list[C]] = {}
         for event in self.interpreter.events.values():
             if type(event) is kind and not event.mixed:
                 found.setdefault(event.node, []).append(event)
-        return dict(sorted(found.items(), key=lambda entry: (entry[0].lineno, entry[0].col_offset)))
+        found = dict(sorted(found.items(), key=lambda entry: (entry[0].lineno, entry[0].col_offset)))
+        self._events[kind] = found
+        return found
 
     def setups(self) -> dict[ast.Call, list[Setup]]:
         """Calls of `setup` and its kin."""
@@ -134,6 +140,7 @@ class Program:
         twin.gave_up = None
         twin._syntax = None
         twin._answers = {}
+        twin._events = {}
         twin.relevance = self.relevance
         twin.interpreter = Interpreter(twin.tree, self.interpreter.spellings, self.strategies, BUDGET)
         twin._run()
