@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Backward, NoSync, Use
@@ -40,6 +39,7 @@ from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import Edit, InsertStatement, RemoveStatement, Where
 from fabric_fix.finding import Finding, Span
+from fabric_fix.records import Record
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import statement_in
 from fabric_fix.trial import Trial
@@ -51,8 +51,7 @@ _ORDERED = frozenset({"backward", "step", "no_backward_sync", "no_sync", "setup"
 """Methods whose place among forward and backward matters."""
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(Record):
     """A backward in a `with` block whose forward stands outside."""
 
     block: ast.With

@@ -5,21 +5,19 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.program import Program
 from fabric_fix.analysis.project import Project
 from fabric_fix.finding import Finding
+from fabric_fix.records import Record
 from fabric_fix.rule import Rule
 
 _FABRIC = re.compile("abric|LightningLite")
 _STRING = re.compile(r"""(?<!["'])"[^"'\\]+"(?!")|(?<!["'])'[^"'\\]+'(?!')""")
 
 
-@dataclass(frozen=True)
-class CheckResult:
+class CheckResult(Record):
     """What was found in one file; `gave_up` says why the look at it is incomplete."""
 
     findings: tuple[Finding, ...]
@@ -32,7 +30,7 @@ def check_text(
     *,
     rules: Sequence[type[Rule]],
     strategies: tuple[str, ...] = (),
-    project_root: Path | None = None,
+    project_root: str | None = None,
 ) -> CheckResult:
     """Find what the rules have to say of one file.
 

@@ -145,8 +145,8 @@ def _run(paths: tuple[str, ...], check: bool, diff: bool, stdin_filename: str | 
     import gc
     import os
     import warnings
-    from dataclasses import replace
 
+    from fabric_fix.records import replace
     from fabric_fix.run import Mode, Run
 
     warnings.simplefilter("ignore")  # what the parser thinks of escapes in other people's strings is not our message

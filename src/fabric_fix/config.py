@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from fabric_fix.problem import Problem, os_reason
+from fabric_fix.records import Record, replace
 
 OUTPUT_FORMATS = ("text", "concise", "json")
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Record):
     """The options that a run or a project can set; None means that nobody said anything."""
 
     strategy: tuple[str, ...] | None = None

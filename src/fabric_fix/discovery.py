@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from fabric_fix.config import ConfigError, Configs, Settings
 from fabric_fix.ignoring import (
@@ -18,13 +17,13 @@ from fabric_fix.ignoring import (
     read_patterns,
 )
 from fabric_fix.problem import Problem, os_reason
+from fabric_fix.records import Record
 
 SUFFIXES = (".py", ".pyw")
 """What a file in a folder must end in; a file that is named may end in anything."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(Record):
     """A file to look at."""
 
     path: str
@@ -45,8 +44,7 @@ class Candidate:
         return None
 
 
-@dataclass(frozen=True)
-class _Folder:
+class _Folder(Record):
     path: str
     real: str
     settings: Settings

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import enum
 import os
-import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 
 from fabric_fix.finding import Applicability, Finding, Fix
 from fabric_fix.problem import Problem
+from fabric_fix.records import Record, replace
 from fabric_fix.rule import Rule
 from fabric_fix.source import Source, decode
 from fabric_fix.suppress import Silences, is_silenced, silenced_edit, silences
@@ -39,8 +37,7 @@ class Status(enum.Enum):
     """It has no fix, or none that could be made."""
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Record):
     """What to do with one file."""
 
     path: str
@@ -53,8 +50,7 @@ class Job:
     look_only: bool = False
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Record):
     """A finding and what became of it."""
 
     finding: Finding
@@ -70,8 +66,7 @@ class Outcome:
     """In the lines of the new text; None when it is gone."""
 
 
-@dataclass(frozen=True)
-class MadeFix:
+class MadeFix(Record):
     """A fix that is in the new bytes, with the first and last lines of the original that its edits touch."""
 
     number: int
@@ -80,8 +75,7 @@ class MadeFix:
     imports: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class FileResult:
+class FileResult(Record):
     """All that there is to say about one file; picklable."""
 
     path: str
@@ -133,6 +127,8 @@ def explain_failure(path: str, text: str, error: Exception) -> Problem:
         return Problem(path, f"cannot be parsed: {message}", line, max(error.offset or 1, 1))
     if isinstance(error, (RecursionError, MemoryError)):
         return Problem(path, "nested too deeply to be analysed", 1, 1)
+    import traceback
+
     frame = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
     return Problem(path, f"internal error, please report it: {type(error).__name__} at {place}: {error}", 1, 1)
@@ -171,8 +167,7 @@ class _Repair:
         from fabric_fix.check import check_text
 
         job = self._job
-        root = Path(job.project_root) if job.project_root else None
-        result = check_text(text, job.path, rules=job.rules, strategies=job.strategies, project_root=root)
+        result = check_text(text, job.path, rules=job.rules, strategies=job.strategies, project_root=job.project_root)
         if result.gave_up and text == self._source.text:
             self._problems.append(Problem(job.path, f"not analysed completely: {result.gave_up}; {GIVEN_UP}", 1, 1))
         comments = silences(text) if result.findings else {}

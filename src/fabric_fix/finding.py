@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from fabric_fix.records import Record
 
 if TYPE_CHECKING:
     import ast
@@ -21,8 +22,7 @@ class Applicability(enum.IntEnum):
     """The program trains as its author meant, under every strategy it can run with; made by default."""
 
 
-@dataclass(frozen=True, order=True)
-class Span:
+class Span(NamedTuple):
     """A piece of source in the coordinates of `ast`: lines from 1, columns in UTF-8 bytes from 0."""
 
     line: int
@@ -38,8 +38,7 @@ class Span:
         return cls(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
 
 
-@dataclass(frozen=True)
-class Fix:
+class Fix(Record):
     """Edits that belong together: all of them are made, or none."""
 
     message: str
@@ -48,8 +47,7 @@ class Fix:
     applicability: Applicability = Applicability.SAFE
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Record):
     """A fault, its place, and its fix or the reason why there is none (or why the fix is unsafe)."""
 
     code: str
@@ -62,7 +60,8 @@ class Finding:
     """Why there is no fix, or why it is unsafe; None beside a safe fix."""
     statement: Span | None = None
     """The whole statement, for suppression comments anywhere on it; defaults to `span`."""
-    sort_key: tuple[str, int, int, str] = field(init=False, repr=False, compare=False, default=("", 0, 0, ""))
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sort_key", (self.path, self.span.line, self.span.column, self.code))
+    @property
+    def sort_key(self) -> tuple[str, int, int, str]:
+        """Findings are reported in this order."""
+        return self.path, self.span.line, self.span.column, self.code

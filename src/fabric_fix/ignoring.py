@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from fabric_fix.records import Record
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -44,8 +45,7 @@ NEVER_SOURCE = frozenset(
 """Names of folders that a walk leaves out: those of ruff, and byte code."""
 
 
-@dataclass(frozen=True)
-class Patterns:
+class Patterns(Record):
     """Patterns of one file or option, and the absolute folder that they are relative to."""
 
     base: str

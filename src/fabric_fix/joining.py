@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
@@ -27,14 +26,14 @@ MOST_DUPLICATED = 4
 """Statements between the two calls that are written into both branches; with more the fix is left to the user."""
 
 
-@dataclass
 class Pair:
     """A model with its optimizers, set up apart."""
 
-    module: Place
-    arg: ast.expr
-    optimizers: list[int] = field(default_factory=list)
-    """Positions in the `setup_optimizers` call."""
+    def __init__(self, module: Place, arg: ast.expr) -> None:
+        self.module = module
+        self.arg = arg
+        self.optimizers: list[int] = []
+        """Positions in the `setup_optimizers` call."""
 
 
 def joining(program: Program, optimizer: Place, pairs: list[Pair], first: int, last: int, end: int) -> list[Edit] | str:

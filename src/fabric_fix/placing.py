@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 
 from fabric_fix.analysis import known
@@ -13,6 +12,7 @@ from fabric_fix.analysis.frames import Frame
 from fabric_fix.analysis.objects import UNBOUND, Obj
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import Where
+from fabric_fix.records import Record
 from fabric_fix.scopes import statement_in
 
 _TELLING = frozenset(
@@ -37,8 +37,7 @@ _TELLING = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Record):
     """Where a set-up would go, and under which names."""
 
     model: str

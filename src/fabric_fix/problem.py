@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from fabric_fix.records import Record
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(Record):
     """One thing that went wrong with a path, an option or a file of settings."""
 
     subject: str

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from fabric_fix.engine import FileResult, Outcome, Status
 from fabric_fix.finding import Finding
+from fabric_fix.records import Record, replace
 from fabric_fix.streams import one_line
 from fabric_fix.tracking import split_lines
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Record):
     """An outcome as it is shown: where its finding is in the text that the user has now."""
 
     outcome: Outcome

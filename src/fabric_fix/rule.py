@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from fabric_fix.finding import Applicability, Finding, Fix, Span
+from fabric_fix.records import replace
 
 if TYPE_CHECKING:
     import ast
@@ -37,7 +36,9 @@ class Rule:
     @classmethod
     def explanation(cls) -> str:
         """The rule's documentation: the docstring of its module."""
-        return inspect.cleandoc(sys.modules[cls.__module__].__doc__ or "")
+        from inspect import cleandoc
+
+        return cleandoc(sys.modules[cls.__module__].__doc__ or "")
 
     # --- findings -----------------------------------------------------------------------------------------------------
 
@@ -83,7 +84,7 @@ def _quoted(edit: Edit, text: str) -> Edit:
     for name in ("code", "targets"):
         code = getattr(edit, name, None)
         if isinstance(code, str) and "['" in code:
-            edit = replace(edit, **{name: _in_quotes_of(text, code)})  # type: ignore[arg-type]
+            edit = replace(edit, **{name: _in_quotes_of(text, code)})
     return edit
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from fabric_fix.config import ConfigError, Configs, Settings
 from fabric_fix.prefilter import is_relevant
 from fabric_fix.problem import Problem, os_reason
+from fabric_fix.records import replace
 from fabric_fix.streams import emit, read_input, say
 
 if TYPE_CHECKING:

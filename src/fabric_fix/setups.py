@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Setup
@@ -15,10 +14,10 @@ from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import Edit, ReplaceExpression
 from fabric_fix.finding import Span
+from fabric_fix.records import Record
 
 
-@dataclass
-class Place:
+class Place(Record):
     """A set-up call that is the whole right side of an assignment, in its block."""
 
     call: ast.Call

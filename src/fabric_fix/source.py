@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
 
 from fabric_fix.problem import Problem
+from fabric_fix.records import Record
 
 _WIDE_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Record):
     """A decoded file: `data` is `mark` followed by `text` in `encoding`, newlines untouched."""
 
     path: str

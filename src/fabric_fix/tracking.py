@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from typing import TypeAlias
 
 from fabric_fix.finding import Finding
+from fabric_fix.records import replace
 
 Block: TypeAlias = "tuple[str, int, int, int, int]"
 """What `SequenceMatcher` calls an opcode: tag, then the old and the new range of lines, from 0."""
@@ -44,6 +43,8 @@ def _blocks(old: Sequence[str | bytes], new: Sequence[str | bytes]) -> list[Bloc
 
         if (found := shortest_script(old, new)) is not None:
             return found
+    from difflib import SequenceMatcher
+
     return list[Block](SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
 
 
@@ -78,21 +79,20 @@ class LineMap:
         return old_line > 0 and at < len(self._blocks) and self._blocks[at][0] != "equal"
 
 
-@dataclass(eq=False)
 class Tracked:
     """A finding on its way through the rounds."""
 
-    first: Finding
-    """As first seen, its span moved to the lines of the original file."""
-    later: bool
-    """Whether only a fix uncovered it."""
-    now: Finding | None
-    """As seen in the current text; None when it is gone."""
-    number: int | None = None
-    """Number of its fix within the file, from 1, once that is made."""
-    refusal: str | None = None
-    """Why its fix could not be made."""
-    waits: bool = field(default=False)
+    def __init__(self, first: Finding, later: bool, now: Finding | None) -> None:
+        self.first = first
+        """As first seen, its span moved to the lines of the original file."""
+        self.later = later
+        """Whether only a fix uncovered it."""
+        self.now = now
+        """As seen in the current text; None when it is gone."""
+        self.number: int | None = None
+        """Number of its fix within the file, from 1, once that is made."""
+        self.refusal: str | None = None
+        """Why its fix could not be made."""
 
 
 def survivors(
@@ -164,4 +164,4 @@ def _same(missing: Sequence[Tracked], finding: Finding, lines: LineMap) -> Track
 
 def _moved(finding: Finding, line: int) -> Finding:
     span, offset = finding.span, line - finding.span.line
-    return replace(finding, span=replace(span, line=line, end_line=span.end_line + offset))
+    return replace(finding, span=span._replace(line=line, end_line=span.end_line + offset))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabric_fix.analysis import known
@@ -18,6 +17,7 @@ from fabric_fix.analysis.names import last_name
 from fabric_fix.analysis.objects import Inside, Instance, Obj, Wrapped, raw
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import EditError
+from fabric_fix.records import Record
 from fabric_fix.telling import (
     is_module,
     may_keep,
@@ -40,8 +40,7 @@ _USEFUL = WORKING | {"method", "attr", "return", "pass", "input", "store", "setu
 _OPTIMIZER_METHODS = frozenset({"step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"})
 
 
-@dataclass(frozen=True)
-class Hazard:
+class Hazard(Record):
     """A place that could tell a wrapped object from a raw one."""
 
     line: int

@@ -8,8 +8,7 @@ it cannot be what a name stands for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.objects import Const, FabricObj, Function, Instance, Marker, Obj, Thing, Value
@@ -19,13 +18,23 @@ if TYPE_CHECKING:
     from fabric_fix.analysis.interp import Interpreter
 
 
-@dataclass(frozen=True)
 class Test:
     """A test of an object: `equal` to one of some constants, `prefix`, `suffix`, `contains`, `true`, `text` (any
-    string), or an object of one of some strategy families (`family`)."""
+    string), or an object of one of some strategy families (`family`). Equal ones are one object."""
 
+    __slots__ = ("kind", "names")
     kind: str
-    names: frozenset[object] = frozenset()
+    names: frozenset[object]
+    _made: ClassVar[dict[tuple[str, frozenset[tuple[type, object]]], Test]] = {}
+
+    def __new__(cls, kind: str, names: frozenset[object] = frozenset()) -> Test:
+        """The test of that kind for these names."""
+        key = (kind, frozenset([(type(name), name) for name in names]))
+        found = cls._made.get(key)
+        if found is None:
+            found = cls._made[key] = object.__new__(cls)
+            found.kind, found.names = kind, names
+        return found
 
     def of_constant(self, value: object) -> bool | None:
         """How the test of a constant comes out; None where that cannot be said."""

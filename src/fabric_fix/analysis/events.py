@@ -3,37 +3,47 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 
 from fabric_fix.analysis.frames import Frame
 from fabric_fix.analysis.objects import EMPTY, FabricObj, Obj, Value
 
 
-@dataclass(eq=False)
 class Argument:
     """An argument as written, with its value."""
 
-    node: ast.expr
-    value: Value
-    name: str | None = None
-    starred: bool = False
+    __slots__ = ("name", "node", "starred", "value")
+
+    def __init__(self, node: ast.expr, value: Value, name: str | None = None, starred: bool = False) -> None:
+        self.node = node
+        self.value = value
+        self.name = name
+        self.starred = starred
 
 
-@dataclass(eq=False)
 class Call:
     """A call at one place in one calling context; values are joined over all the times it runs there."""
 
-    node: ast.Call
-    stmt: ast.stmt
-    frame: Frame
-    method: str
     fabrics: frozenset[FabricObj] = frozenset()
-    args: list[Argument] = field(default_factory=list)
-    places: dict[str, Value] = field(default_factory=dict)
-    """The names (and attributes of names) that can be used at this point, with their values."""
     strategies: frozenset[str] = frozenset()
     mixed: bool = False
     """It can also be a method of something that is no Fabric: then nothing is said of it."""
+
+    def __init__(
+        self,
+        node: ast.Call,
+        stmt: ast.stmt,
+        frame: Frame,
+        method: str,
+        args: list[Argument] | None = None,
+        places: dict[str, Value] | None = None,
+    ) -> None:
+        self.node = node
+        self.stmt = stmt
+        self.frame = frame
+        self.method = method
+        self.args: list[Argument] = [] if args is None else args
+        self.places: dict[str, Value] = {} if places is None else places
+        """The names (and attributes of names) that can be used at this point, with their values."""
 
     def argument(self, name: str, position: int) -> Argument | None:
         """The argument given by that keyword, or at that position."""
@@ -51,7 +61,6 @@ class Call:
         return any(argument.starred or argument.name == "**" for argument in self.args)
 
 
-@dataclass(eq=False)
 class Setup(Call):
     """`setup`, `setup_module`, `setup_optimizers` or `setup_dataloaders`."""
 
@@ -64,7 +73,6 @@ class Setup(Call):
     """It runs again for the same Fabric: in a loop, or a comprehension."""
 
 
-@dataclass(eq=False)
 class Backward(Call):
     """`fabric.backward(...)`."""
 
@@ -77,14 +85,10 @@ class Backward(Call):
     """How many modules, at the most, were set up before it on one path (3 stands for more)."""
     many: bool = False
     """One of them stands for several (set up in a loop)."""
-    group: set[Backward] = field(default_factory=set)
-    """The backward calls, this one included, that run before the next step."""
     first_steps: Value = EMPTY
     """The optimizers whose `step()` can come first after it."""
     steps: Value = EMPTY
     """The optimizers that step after it, before the next group of backward calls."""
-    repeats: set[Backward] = field(default_factory=set)
-    """Backward calls on the same model that can have run before it with no step between."""
     sync: Value = EMPTY
     """The modules of the `no_backward_sync` blocks that it stands in."""
     clips: Value = EMPTY
@@ -92,8 +96,22 @@ class Backward(Call):
     uncertain: bool = False
     """Something that the analysis does not know went into the loss."""
 
+    def __init__(
+        self,
+        node: ast.Call,
+        stmt: ast.stmt,
+        frame: Frame,
+        method: str,
+        args: list[Argument] | None = None,
+        places: dict[str, Value] | None = None,
+    ) -> None:
+        super().__init__(node, stmt, frame, method, args, places)
+        self.group: set[Backward] = set()
+        """The backward calls, this one included, that run before the next step."""
+        self.repeats: set[Backward] = set()
+        """Backward calls on the same model that can have run before it with no step between."""
 
-@dataclass(eq=False)
+
 class PlainBackward(Call):
     """`something.backward(...)`, of what is no Fabric: a loss, as a rule."""
 
@@ -104,49 +122,48 @@ class PlainBackward(Call):
     """The optimizers that step on its gradients, before they are dropped (`zero_grad`) or Fabric's backward runs."""
 
 
-@dataclass(eq=False)
 class NoSync(Call):
     """`no_backward_sync` of a Fabric ('fabric'), of its strategy ('strategy') or of its control ('control')."""
 
     via: str = "fabric"
 
 
-@dataclass(eq=False)
 class StrategyCall(Call):
     """Another method of `fabric.strategy`."""
 
 
-@dataclass(eq=False)
 class Step(Call):
     """`optimizer.step()`."""
 
     optimizers: Value = EMPTY
 
 
-@dataclass(eq=False)
 class Iteration:
     """A `for` loop (or comprehension) over a loader."""
 
-    node: ast.expr
-    stmt: ast.stmt
-    frame: Frame
     loader: Value = EMPTY
 
+    def __init__(self, node: ast.expr, stmt: ast.stmt, frame: Frame) -> None:
+        self.node = node
+        self.stmt = stmt
+        self.frame = frame
 
-@dataclass(eq=False)
+
 class Use:
     """Something that was done with an object, at one place in one context."""
 
-    obj: Obj
-    kind: str
-    """call, method, attr, index, setattr, isinstance, type, save, pass, input, iterate, step, setup, sync, backward,
-    clip, load, store, strategy, return, keep,
-    identity, operator, compile, bind, setmodule, delattr."""
-    node: ast.AST
-    stmt: ast.stmt
-    frame: Frame
-    detail: str = ""
-    after: Value = EMPTY
-    """For a raw object: the wrapped ones that set-ups had made of it before."""
-    grad: bool = False
-    """Whether gradients were recorded."""
+    __slots__ = ("after", "detail", "frame", "grad", "kind", "node", "obj", "stmt")
+
+    def __init__(self, obj: Obj, kind: str, node: ast.AST, stmt: ast.stmt, frame: Frame, detail: str = "") -> None:
+        self.obj = obj
+        self.kind = kind
+        """call, method, attr, index, setattr, isinstance, type, save, pass, input, iterate, step, setup, sync,
+        backward, clip, load, store, strategy, return, keep, identity, operator, compile, bind, setmodule, delattr."""
+        self.node = node
+        self.stmt = stmt
+        self.frame = frame
+        self.detail = detail
+        self.after: Value = EMPTY
+        """For a raw object: the wrapped ones that set-ups had made of it before."""
+        self.grad = False
+        """Whether gradients were recorded."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
 
 _NAMES = {"lightning": r"(?:pytorch-)?lightning(?:-fabric)?", "torch": "torch"}
 """Distributions, as a pattern of the names that they go by in requirements."""
@@ -22,7 +22,7 @@ _FILES = (
 class Project:
     """The folder that a file belongs to; its requirements are read when a rule asks."""
 
-    def __init__(self, root: Path | None) -> None:
+    def __init__(self, root: str | None) -> None:
         self.root = root
         self._lowest: dict[str, tuple[int, ...] | None] = {}
 
@@ -43,7 +43,8 @@ class Project:
         if self.root is None:
             return []
         try:
-            text = (self.root / name).read_text(encoding="utf-8", errors="replace")
+            with open(os.path.join(self.root, name), encoding="utf-8", errors="replace") as stream:
+                text = stream.read()
         except OSError:
             return []
         found: list[tuple[int, ...]] = []

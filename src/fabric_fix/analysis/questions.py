@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.assumptions import Test
@@ -12,13 +11,13 @@ from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import content
 from fabric_fix.analysis.names import last_name
 from fabric_fix.analysis.objects import EMPTY, Class, Collection, Const, External, Sequence, Value
+from fabric_fix.records import Record
 
 SAME_TEXT = ("lower", "strip", "casefold")
 """Methods that leave the name of a strategy what it is."""
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Record):
     """A test of a value."""
 
     place: ast.expr | None

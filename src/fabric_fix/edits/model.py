@@ -8,10 +8,10 @@ re-indented to its place.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from fabric_fix.finding import Span
+from fabric_fix.records import Record
 
 
 class EditError(Exception):
@@ -25,24 +25,21 @@ class Where(enum.Enum):
     AFTER = "after"
 
 
-@dataclass(frozen=True)
-class ReplaceExpression:
+class ReplaceExpression(Record):
     """Put another expression in the place of one; parentheses and comments around it stay."""
 
     span: Span
     code: str
 
 
-@dataclass(frozen=True)
-class BindResult:
+class BindResult(Record):
     """Turn an expression statement into an assignment: `targets = <expression>`."""
 
     statement: Span
     targets: str
 
 
-@dataclass(frozen=True)
-class ReplaceTargets:
+class ReplaceTargets(Record):
     """Replace the target of an assignment that has exactly one `=` (`a, b = f()` -> `targets = f()`).
 
     An annotated assignment is refused.
@@ -52,8 +49,7 @@ class ReplaceTargets:
     targets: str
 
 
-@dataclass(frozen=True)
-class AddArgument:
+class AddArgument(Record):
     """Add an argument to a call: a keyword at the end, or a positional one at `index` (its place among positionals).
 
     Refused where a `*` or `**` argument could already hold it.
@@ -65,23 +61,20 @@ class AddArgument:
     index: int | None = None
 
 
-@dataclass(frozen=True)
-class RemoveArgument:
+class RemoveArgument(Record):
     """Remove one argument of a call; `argument` is the span of its value (a keyword's value, too)."""
 
     call: Span
     argument: Span
 
 
-@dataclass(frozen=True)
-class RemoveStatement:
+class RemoveStatement(Record):
     """Remove a statement; its comments stay, and a block that would be empty gets `pass`."""
 
     statement: Span
 
 
-@dataclass(frozen=True)
-class InsertStatement:
+class InsertStatement(Record):
     """Insert one statement (simple or compound) beside another, in the same block.
 
     Several statements put on the same side of one anchor stand in the order in which they were given.
@@ -92,8 +85,7 @@ class InsertStatement:
     code: str
 
 
-@dataclass(frozen=True)
-class MoveStatement:
+class MoveStatement(Record):
     """Move a statement beside another of the same block; its comments go with it, blank lines do not.
 
     Edits inside the moved statement are made as well.
@@ -104,16 +96,14 @@ class MoveStatement:
     where: Where
 
 
-@dataclass(frozen=True)
-class ReplaceStatement:
+class ReplaceStatement(Record):
     """Put one statement (simple or compound) in the place of another; comments above and behind it stay."""
 
     statement: Span
     code: str
 
 
-@dataclass(frozen=True)
-class AddImport:
+class AddImport(Record):
     """Make sure that `from module import name` is there, at the top of the file; nothing when it is already."""
 
     module: str
