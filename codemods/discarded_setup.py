@@ -121,7 +121,7 @@ def _is_lost(program: Program, node: ast.Call, setups: list[Setup]) -> bool:
     """Whether the result of a set-up is thrown away (and the object was not set up before: that is FF105's)."""
     if all(_is_wrapped_already(setup) for setup in setups) or not setups[0].args:
         return False
-    return _is_discarded(program, node, program.syntax.statement(node))
+    return _is_discarded(program, node, setups[0].stmt)
 
 
 def _is_wrapped_already(setup: Setup) -> bool:

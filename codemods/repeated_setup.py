@@ -287,6 +287,8 @@ def _tells_raw(uses: list[Use]) -> str | None:
 
 def _own_result(program: Program, setup: Setup) -> bool:
     """Whether a call in a loop surely gets in the second turn what it returned in the first."""
+    if not any(obj.node is setup.node for argument, kind in _objects(setup) for obj in _held(argument, kind)):
+        return False
     loops = program.syntax.loops(setup.node)
     if not loops or not isinstance(loops[0], (ast.For, ast.While)) or leaves_at_once(loops[0].body):
         return False
@@ -322,9 +324,9 @@ def _earlier(program: Program, node: ast.Call, setups: list[Setup]) -> ast.Call 
         if setup.method not in _MODULES or not setup.args:
             return None
         module = only(_objects(setup)[0][0].value)
-        if module is None or not _is_one(program, module):
+        makers = {obj for obj in _made_of(program, module, setup) if obj.node is not node} if module else set()
+        if module is None or not makers or not _is_one(program, module):
             return None
-        makers = {obj for obj in _made_of(program, module, setup) if obj.node is not node}
         calls = {obj.node for obj in makers if obj.fabric in setup.fabrics and len(setup.fabrics) == 1}
         sure = {call for call in calls if surely_before(program, call, setup)}
         if not sure:

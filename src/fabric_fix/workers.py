@@ -53,16 +53,19 @@ def _processors() -> int:
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
-    import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    # forking starts at once and is safe here: this process has no other thread; elsewhere Python's own choice counts
-    method = "fork" if sys.platform == "linux" else None
-    return ProcessPoolExecutor(processes, multiprocessing.get_context(method))
+    return ProcessPoolExecutor(processes)
 
 
 def _in_processes(first: list[Job], coming: Iterable[Job], processes: int) -> Iterator[FileResult]:
     """Share the jobs out. When a process dies, those not done are done one by one, and it costs the file it died of."""
+    if sys.platform == "linux":  # safe here, as this process has no other thread
+        from fabric_fix.forks import Forks
+
+        for job, result in Forks(processes, examine).results(chain(first, coming)):
+            yield result or _died(job)
+        return
     from concurrent.futures.process import BrokenProcessPool
 
     jobs: list[Job] = []
@@ -91,5 +94,9 @@ def _alone(job: Job) -> FileResult:
         try:
             return pool.submit(examine_deep, job).result()
         except BrokenProcessPool:
-            problem = Problem(job.path, "brought down the process that analysed it", 1, 1)
-            return FileResult(job.path, job.real, job.data, job.data, problems=(problem,))
+            return _died(job)
+
+
+def _died(job: Job) -> FileResult:
+    problem = Problem(job.path, "brought down the process that analysed it", 1, 1)
+    return FileResult(job.path, job.real, job.data, job.data, problems=(problem,))

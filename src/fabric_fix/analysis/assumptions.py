@@ -178,9 +178,13 @@ def known_values(it: Interpreter, origin: Obj, value: Value) -> Value:
     return frozenset(found)
 
 
+_NAMES = frozenset(NAMES)
+_LONGEST = max(map(len, NAMES))
+
+
 def names_strategy(value: object) -> bool:
     """Whether a constant is the name of a strategy."""
-    return isinstance(value, str) and value.lower() in NAMES
+    return isinstance(value, str) and len(value) <= _LONGEST and value.lower() in _NAMES
 
 
 def means_strategy(obj: Obj) -> bool:

@@ -31,9 +31,7 @@ def quiet(it: Interpreter, node: ast.expr) -> Value:
     if isinstance(node, (ast.Name, ast.Constant)):
         return evaluate(it, node)
     if isinstance(node, ast.Attribute):
-        from fabric_fix.analysis.attributes import attribute_of
-
-        return attribute_of(it, quiet(it, node.value), node.attr, node, silent=True)
+        return attributes.attribute_of(it, quiet(it, node.value), node.attr, node, silent=True)
     if isinstance(node, (ast.Tuple, ast.List)):
         return _sequence(it, node, quiet)
     return EMPTY
@@ -51,16 +49,11 @@ def _name(it: Interpreter, node: ast.Name) -> Value:
 
 
 def _attribute(it: Interpreter, node: ast.Attribute) -> Value:
-    from fabric_fix.analysis.attributes import attribute_of
-
-    return attribute_of(it, evaluate(it, node.value), node.attr, node)
+    return attributes.attribute_of(it, evaluate(it, node.value), node.attr, node)
 
 
 def _call(it: Interpreter, node: ast.Call) -> Value:
-    from fabric_fix.analysis import texts
-    from fabric_fix.analysis.calls import call
-
-    value = call(it, node)
+    value = calls.call(it, node)
     special = texts.METHODS.get(node.func.attr) if isinstance(node.func, ast.Attribute) else None
     if special is None:
         return value
@@ -176,8 +169,6 @@ def _subscript(it: Interpreter, node: ast.Subscript) -> Value:
 
 
 def _if_exp(it: Interpreter, node: ast.IfExp) -> Value:
-    from fabric_fix.analysis import conditions, texts
-
     truth = conditions.truth(it, node.test)
     if truth is not None:
         return evaluate(it, node.body if truth else node.orelse)
@@ -206,14 +197,10 @@ def _bool_op(it: Interpreter, node: ast.BoolOp) -> Value:
 
 
 def _verdict(it: Interpreter, node: ast.expr) -> Value | None:
-    from fabric_fix.analysis import conditions
-
     return conditions.verdict(it, node)
 
 
 def _bin_op(it: Interpreter, node: ast.BinOp) -> Value:
-    from fabric_fix.analysis import texts
-
     values = _flat(it, node)
     for value in values:
         for obj in value:
@@ -262,28 +249,22 @@ def _compare(it: Interpreter, node: ast.Compare) -> Value:
 
 
 def _named(it: Interpreter, node: ast.NamedExpr) -> Value:
-    from fabric_fix.analysis.assign import assign
-
     value = evaluate(it, node.value)
-    assign(it, node.target, value)
+    assign.assign(it, node.target, value)
     return value
 
 
 def _lambda(it: Interpreter, node: ast.Lambda) -> Value:
-    from fabric_fix.analysis.definitions import make_function
-
-    return frozenset((make_function(it, node, None),))
+    return frozenset((definitions.make_function(it, node, None),))
 
 
 def _comprehension(it: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
-    from fabric_fix.analysis.assign import assign
-
     names = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
     local = it.state.table(it.frame)
     shadowed = {name: local[name] for name in names if name in local}
     single = _is_single(it, node.generators[0].iter)
     for generator in node.generators:
-        assign(it, generator.target, elements(it, evaluate(it, generator.iter), generator.iter))
+        assign.assign(it, generator.target, elements(it, evaluate(it, generator.iter), generator.iter))
         for test in generator.ifs:
             evaluate(it, test)
     it.repeating += 0 if single else 1
@@ -322,8 +303,6 @@ def _yield(it: Interpreter, node: ast.Yield | ast.YieldFrom) -> Value:
 
 
 def _text(it: Interpreter, node: ast.JoinedStr) -> Value:
-    from fabric_fix.analysis import texts
-
     values: list[Value] = []
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
@@ -377,3 +356,6 @@ _EXPRESSIONS: dict[type[ast.expr], Callable[[Interpreter, Any], Value]] = {
     ast.JoinedStr: _text,
     ast.Slice: _slice,
 }
+
+# last, because these import this module themselves
+from fabric_fix.analysis import assign, attributes, calls, conditions, definitions, texts  # noqa: E402

@@ -59,7 +59,14 @@ class Scope:
                 self.locals.add(node.name)  # type: ignore[attr-defined]
             elif kind is ast.MatchMapping and node.rest:  # type: ignore[attr-defined]
                 self.locals.add(node.rest)  # type: ignore[attr-defined]
-            push_children(node, stack)
+            for value in node.__dict__.values():  # as `push_children`, which is too often called from here
+                what = value.__class__
+                if what in _NO_NODES:
+                    continue
+                if what is list:
+                    stack += [part for part in value if isinstance(part, ast.AST)]
+                elif isinstance(value, ast.AST):
+                    stack.append(value)
 
 
 _NO_NODES = frozenset({int, str, type(None), ast.Load, ast.Store})

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
 
-from fabric_fix.analysis import known, settings
+from fabric_fix.analysis import attributes, calls, conditions, fabric_calls, known, settings
 from fabric_fix.analysis.assumptions import is_open, known_values, means_strategy, names_strategy
 from fabric_fix.analysis.derive import argument_gradients, derived, gradients
 from fabric_fix.analysis.events import Argument
@@ -35,9 +37,7 @@ from fabric_fix.analysis.settings import argument_parser
 def call_external(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) -> Value:
     """Call something imported."""
     if known.is_fabric_class(path):
-        from fabric_fix.analysis.fabric_calls import make
-
-        return frozenset((make(it, node, args, None),))
+        return frozenset((fabric_calls.make(it, node, args, None),))
     special = _SPECIAL.get(path)
     if special is not None:
         found = special(it, node, args)
@@ -47,10 +47,8 @@ def call_external(it: Interpreter, node: ast.Call, path: str, args: list[Argumen
 
 
 def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) -> Value:
-    from fabric_fix.analysis.calls import pass_arguments
-
-    last = path.rpartition(".")[2]
-    if known.SAVES.fullmatch(path):
+    facts = _facts(path)
+    if facts.saves:
         _saved(it, node, args, path)
     elif path == "builtins.id":
         for obj in args[0].value if args else ():
@@ -59,28 +57,20 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
         for obj in args[0].value if args else ():
             it.use(obj, "index", node, "len")
     elif path not in known.HARMLESS_BUILTINS:
-        harmless = path.startswith(("torch.nn.functional.", "torch.optim.", "builtins.")) or known.is_scheduler_class(
-            path
-        )
-        pass_arguments(it, node, args, follow=not harmless, detail=path)
+        calls.pass_arguments(it, node, args, follow=not facts.harmless, detail=path)
     _call_functions_given(it, node, path, args)
-    cut = (
-        path == "torch.autograd.grad"
-        or path.startswith("copy.")
-        or last in ("argmax", "detach", "len", "int", "float", "bool", "str")
-    )
-    made = derived(it, "call", node, last, argument_gradients(it, args), cut=cut)
+    made = derived(it, "call", node, facts.last, argument_gradients(it, args), cut=facts.cut)
     made.callee = path
-    if known.strategy_class(path) is not None:
+    if facts.strategy:
         it.guards[made] = it.guards.get(made, it.state.assumed) & it.state.assumed
     it.state.drop(made, "#setup")  # made anew, in a loop say
     made.sees_fabric = any(isinstance(obj, FabricObj) for a in args for obj in a.value)
     given = _parameters_given(path, args)
     if given:
         made.deps = argument_gradients(it, given)
-    elif last[:1].isupper() and not known.is_scheduler_class(path):
+    elif facts.makes:
         made.deps = EMPTY  # an object of a class stands for itself, not for what it was made from
-    if path.startswith(("torch.", "numpy.", "math.")) and last[:1].islower() and not known.is_module_class(path):
+    if facts.tensor:
         made.kind = "op"  # a tensor, not a model
     for argument in args:
         if argument.name and argument.name != "**":
@@ -90,6 +80,41 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
     if it.repeating:
         it.set_fact(made, "#many", it.const(True))
     return frozenset((made,))
+
+
+class _Facts(NamedTuple):
+    """What the path of a callable says of what it does."""
+
+    last: str
+    saves: bool
+    harmless: bool
+    """Keeps nothing of its arguments."""
+    cut: bool
+    """No gradient flows through it."""
+    strategy: bool
+    makes: bool
+    """Makes an object of a class, which stands for itself."""
+    tensor: bool
+    """Gives a tensor."""
+
+
+@lru_cache(maxsize=4096)
+def _facts(path: str) -> _Facts:
+    last = path.rpartition(".")[2]
+    scheduler = known.is_scheduler_class(path)
+    return _Facts(
+        last,
+        saves=known.SAVES.fullmatch(path) is not None,
+        harmless=path.startswith(("torch.nn.functional.", "torch.optim.", "builtins.")) or scheduler,
+        cut=path == "torch.autograd.grad"
+        or path.startswith("copy.")
+        or last in ("argmax", "detach", "len", "int", "float", "bool", "str"),
+        strategy=known.strategy_class(path) is not None,
+        makes=last[:1].isupper() and not scheduler,
+        tensor=path.startswith(("torch.", "numpy.", "math."))
+        and last[:1].islower()
+        and not known.is_module_class(path),
+    )
 
 
 def _parameters_given(path: str, args: list[Argument]) -> list[Argument]:
@@ -107,11 +132,9 @@ def _call_functions_given(it: Interpreter, node: ast.Call, path: str, args: list
     """Map-like builtins call the function that they are given."""
     if path not in ("builtins.map", "builtins.filter") or len(args) < 2:
         return
-    from fabric_fix.analysis.calls import apply
-
     for callee in args[0].value:
         element = elements(it, args[1].value, args[1].node)
-        apply(it, node, callee, [Argument(args[1].node, element)])
+        calls.apply(it, node, callee, [Argument(args[1].node, element)])
 
 
 def _saved(it: Interpreter, node: ast.Call, args: list[Argument], path: str) -> None:
@@ -126,9 +149,7 @@ def _isinstance(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value 
         shown = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
         it.use(obj, "isinstance", node, shown)
     if args and any(isinstance(obj, StrategyView) or means_strategy(obj) for obj in args[0].value):
-        from fabric_fix.analysis.conditions import verdict
-
-        return verdict(it, node) or frozenset((it.thing("op", node, "bool"),))
+        return conditions.verdict(it, node) or frozenset((it.thing("op", node, "bool"),))
     return frozenset((it.thing("op", node, "bool"),))
 
 
@@ -213,14 +234,12 @@ def _dict(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None
 
 
 def _getattr(it: Interpreter, node: ast.Call, args: list[Argument]) -> Value | None:
-    from fabric_fix.analysis.attributes import attribute_of
-
     if len(args) < 2:
         return None
     found: Value = EMPTY
     for name in args[1].value:
         if isinstance(name, Const) and isinstance(name.value, str):
-            found = found | attribute_of(it, args[0].value, name.value, node)
+            found = found | attributes.attribute_of(it, args[0].value, name.value, node)
     if len(args) == 3 and len(found) == 1:
         for obj in found:
             default = frozenset(o for o in args[2].value if isinstance(o, Const) and names_strategy(o.value))

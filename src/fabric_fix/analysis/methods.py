@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from fabric_fix.analysis import known
+from fabric_fix.analysis import calls, fabric_calls, known, library
 from fabric_fix.analysis.attributes import INSIDE
 from fabric_fix.analysis.derive import argument_gradients, derived, gradients
 from fabric_fix.analysis.events import Argument
@@ -28,9 +28,6 @@ from fabric_fix.analysis.objects import (
 
 def of_wrapped(it: Interpreter, node: ast.Call, obj: Wrapped | Inside, name: str, args: list[Argument]) -> Value:
     """A method of a wrapped object, or of what is inside one."""
-    from fabric_fix.analysis import fabric_calls
-    from fabric_fix.analysis.calls import apply, pass_arguments
-
     it.use(obj, "method", node, name)
     if isinstance(obj, Wrapped) and obj.kind == "optimizer" and name == "step":
         return fabric_calls.optimizer_step(it, node, obj, args)
@@ -41,9 +38,9 @@ def of_wrapped(it: Interpreter, node: ast.Call, obj: Wrapped | Inside, name: str
         if stored is not None and name not in INSIDE:
             found: Value = EMPTY
             for callee in stored:
-                found = found | apply(it, node, callee, args)
+                found = found | calls.apply(it, node, callee, args)
             return found
-    pass_arguments(it, node, args, follow=False)
+    calls.pass_arguments(it, node, args, follow=False)
     if name in known.KEEPS_IDENTITY:
         return frozenset((obj,))
     return _result(it, node, obj, name, args)
@@ -51,8 +48,6 @@ def of_wrapped(it: Interpreter, node: ast.Call, obj: Wrapped | Inside, name: str
 
 def of_thing(it: Interpreter, node: ast.Call, obj: Thing, name: str, args: list[Argument]) -> Value:
     """A method of an object of which only the origin is known."""
-    from fabric_fix.analysis import fabric_calls, library
-
     if name in ("add_argument", "add_argument_group", "add_mutually_exclusive_group", "parse_args", "parse_known_args"):
         found = library.argument_parser(it, node, obj, name, args)
         if found is not None:
@@ -65,8 +60,6 @@ def of_thing(it: Interpreter, node: ast.Call, obj: Thing, name: str, args: list[
 
 def of_instance(it: Interpreter, node: ast.Call, obj: Instance, name: str, args: list[Argument]) -> Value:
     """A method of an instance that its class does not define in the program (it is inherited from a library)."""
-    from fabric_fix.analysis import fabric_calls
-
     it.use(obj, "method", node, name)
     if name == "step" and is_optimizer(obj):
         return fabric_calls.optimizer_step(it, node, obj, args)
@@ -75,13 +68,10 @@ def of_instance(it: Interpreter, node: ast.Call, obj: Instance, name: str, args:
 
 def unseen(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list[Argument]) -> Value:
     """A method that is not followed."""
-    from fabric_fix.analysis import fabric_calls
-    from fabric_fix.analysis.calls import pass_arguments
-
     if name == "no_sync":
         fabric_calls.raw_no_sync(it, node, obj)
     harmless = name in ("load_state_dict", "append", "update", "add", "print", "info")
-    pass_arguments(it, node, args, follow=not harmless, detail=name)
+    calls.pass_arguments(it, node, args, follow=not harmless, detail=name)
     if name in known.KEEPS_IDENTITY:
         return frozenset((obj,))
     return _result(it, node, obj, name, args)
