@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from fabric_fix.config import ConfigError, Configs, Settings
 from fabric_fix.ignoring import (
@@ -17,13 +18,12 @@ from fabric_fix.ignoring import (
     read_patterns,
 )
 from fabric_fix.problem import Problem, os_reason
-from fabric_fix.records import Record
 
 SUFFIXES = (".py", ".pyw")
 """What a file in a folder must end in; a file that is named may end in anything."""
 
 
-class Candidate(Record):
+class Candidate(NamedTuple):
     """A file to look at."""
 
     path: str
@@ -44,7 +44,7 @@ class Candidate(Record):
         return None
 
 
-class _Folder(Record):
+class _Folder(NamedTuple):
     path: str
     real: str
     settings: Settings

@@ -59,6 +59,8 @@ class Forks:
                 yield job, self._results.pop(number)
         finally:
             for worker in self._workers:
+                worker.close()
+            for worker in self._workers:
                 worker.end()
 
     def _feed(self) -> None:
@@ -111,6 +113,7 @@ class _Worker:
         jobs_read, self._sink = os.pipe()
         self.source, results_write = os.pipe()
         self.jobs: deque[tuple[int, Job]] = deque()
+        self._closed = False
         self._process = os.fork()
         if not self._process:
             for other in others:  # or these would not see it when this process closes their pipes
@@ -140,12 +143,14 @@ class _Worker:
         return number, pickle.loads(data) if data else _nothing(job)
 
     def close(self) -> None:
-        """Close this side of its pipes, which ends it."""
-        os.close(self._sink)
-        os.close(self.source)
+        """Close this side of its pipes, which ends it once it has nothing to do."""
+        if not self._closed:
+            self._closed = True
+            os.close(self._sink)
+            os.close(self.source)
 
     def end(self) -> None:
-        """End it, whatever it does."""
+        """End it, whatever it does, and wait for that."""
         self.close()
         with contextlib.suppress(OSError):
             if self.jobs:

@@ -32,9 +32,13 @@ _NO_GRADIENT = frozenset({"data", "shape", "device", "dtype", "ndim", "requires_
 
 def attribute_of(it: Interpreter, value: Value, name: str, node: ast.AST, silent: bool = False) -> Value:
     """The attribute of every object of a value."""
-    found: Value = EMPTY
-    for obj in value:
-        found = found | _attribute(it, obj, name, node, silent)
+    if len(value) == 1:
+        (obj,) = value
+        found = _attribute(it, obj, name, node, silent)
+    else:
+        found = EMPTY
+        for obj in value:
+            found = found | _attribute(it, obj, name, node, silent)
     if name in it.spellings:
         found = it.promote(found, name, node)
     return it.limit(found)

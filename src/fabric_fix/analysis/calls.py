@@ -188,6 +188,8 @@ def pass_arguments(
     """Objects given to something that the analysis does not see into."""
     for argument in args:
         for obj in argument.value:
+            if isinstance(obj, (Const, External)):
+                continue
             for part in (obj, *content(it, obj)):
                 if isinstance(part, (Thing, Instance, Wrapped, Inside)):
                     it.use(part, "pass" if follow else "input", node, detail)

@@ -7,7 +7,19 @@ import ast
 from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import content
-from fabric_fix.analysis.objects import EMPTY, UNKNOWN, Collection, Inside, Obj, Sequence, Thing, Value, raw
+from fabric_fix.analysis.objects import (
+    EMPTY,
+    UNKNOWN,
+    Collection,
+    Const,
+    External,
+    Inside,
+    Obj,
+    Sequence,
+    Thing,
+    Value,
+    raw,
+)
 
 
 def gradient(it: Interpreter, obj: Obj, depth: int = 3) -> Value:
@@ -29,7 +41,8 @@ def gradients(it: Interpreter, value: Value) -> Value:
     """`gradient` over a value."""
     found: Value = EMPTY
     for obj in value:
-        found = found | gradient(it, obj)
+        if not isinstance(obj, (Const, External)):
+            found = found | gradient(it, obj)
     return found
 
 

@@ -295,10 +295,12 @@ class Interpreter:
         found = self.uses.get(key)
         if found is None:
             found = self.uses[key] = Use(obj, kind, node, self.stmt, self.frame, detail)
-        after = self.state.get(obj, "#setup")
+        table = self.state.tables.get(obj)
+        after = None if table is None else table.get("#setup")
         if after:
             found.after = found.after | after
-        found.grad = found.grad or not self.no_grad
+        if not self.no_grad:
+            found.grad = True
 
     def step(self) -> None:
         """Spend one unit of the budget."""
