@@ -146,8 +146,8 @@ def _raw_when_created(program: Program, setups: list[Setup], position: int, mode
 def _set_up_before(program: Program, use: Use, model: Obj) -> bool:
     """Whether a model was set up before a use; one that each turn of a loop makes anew was not in an earlier turn."""
     made, loops, line = getattr(model, "node", None), program.syntax.loops(use.node), use.stmt.lineno
-    fresh = made in program.syntax.parents and bool(loops) and program.syntax.loops(made) == loops
-    if not fresh or made is None or made.lineno >= line:
+    placed = made is not None and made in program.syntax.parents
+    if made is None or not (placed and loops and program.syntax.loops(made) == loops) or made.lineno >= line:
         return bool(use.after)
     return any(getattr(obj.node, "lineno", 0) <= line for obj in use.after if isinstance(obj, Wrapped))
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 
-from fabric_fix.check import CheckResult
+from fabric_fix.check import CheckResult, Surroundings
 from fabric_fix.deep import run_deep
 from fabric_fix.edits.model import Edit, InsertStatement, RemoveStatement, ReplaceStatement, Where
 from fabric_fix.engine import MAX_ROUNDS, FileResult, Job, Status, examine
@@ -38,13 +37,19 @@ def look_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[Look], None]:
 
     def install(look: Look) -> None:
         def check_text(
-            text: str, path: str, *, rules: Sequence[type[Rule]], strategies: tuple[str, ...], project_root: Path | None
+            text: str,
+            path: str,
+            *,
+            rules: Sequence[type[Rule]],
+            strategies: tuple[str, ...],
+            real: str,
+            around: Surroundings,
         ) -> CheckResult:
             compile(text, path, "exec")
             lines = [line.rstrip("\r\n") for line in split_lines(text)]
             return CheckResult(tuple(found for n, line in enumerate(lines, 1) if (found := look(n, line))))
 
-        monkeypatch.setattr("fabric_fix.check.check_text", check_text)
+        monkeypatch.setattr("fabric_fix.engine.check_text", check_text)
 
     return install
 
@@ -234,7 +239,7 @@ def test_crash_of_a_rule_costs_one_file_and_names_the_place(look_for: Callable[[
 
 
 def test_incomplete_analysis_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fabric_fix.check.check_text", lambda *_args, **_options: CheckResult((), "too many branches"))
+    monkeypatch.setattr("fabric_fix.engine.check_text", lambda *_args, **_options: CheckResult((), "too many branches"))
     assert "not analysed completely: too many branches; split the file" in messages(run("a\n"))
 
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.program import Program
+from fabric_fix.analysis.modules import SHIFT
+from fabric_fix.analysis.program import Program, TrialNeededError
 from fabric_fix.analysis.project import Project
 from fabric_fix.finding import Finding
 from fabric_fix.records import Record
@@ -22,6 +23,36 @@ class CheckResult(Record):
 
     findings: tuple[Finding, ...]
     gave_up: str | None = None
+    visited: tuple[tuple[str, bool], ...] = ()
+    """The real paths of the other files whose functions it calls, and whether that may show faults in them."""
+
+
+class Surroundings(Record):
+    """What there is around a file."""
+
+    root: str | None = None
+    """The folder of its project, if it is in one."""
+    importers: tuple[str, ...] = ()
+    """The real paths of the programs that use it."""
+    beside: tuple[tuple[str, bytes], ...] = ()
+    """Files, by their real paths, that are to be read as other bytes than are on disk."""
+
+
+NOTHING_AROUND = Surroundings()
+_projects: dict[tuple[str | None, tuple[tuple[str, bytes], ...]], Project] = {}
+
+
+def project_of(around: Surroundings) -> Project:
+    """The project that a file is in; one for all files of a run, so that each file around them is parsed once."""
+    key = (around.root, around.beside)
+    if key not in _projects:
+        _projects[key] = Project(around.root, dict(around.beside))
+    return _projects[key]
+
+
+def forget() -> None:
+    """Drop what is known of projects, whose files may have changed since."""
+    _projects.clear()
 
 
 def check_text(
@@ -30,26 +61,58 @@ def check_text(
     *,
     rules: Sequence[type[Rule]],
     strategies: tuple[str, ...] = (),
-    project_root: str | None = None,
+    real: str = "",
+    around: Surroundings = NOTHING_AROUND,
 ) -> CheckResult:
-    """Find what the rules have to say of one file.
+    """Find what the rules have to say of one file, whose real path is `real` ('' for what is in no file).
 
     `strategies` are names as `Fabric(strategy=...)` takes them, which the program must run on beside its own.
     Raises what `ast.parse` raises (`SyntaxError`, `ValueError`, `RecursionError`).
     """
-    if not _names_fabric(text):
+    if not _names_fabric(text) and not around.importers:
         ast.parse(text)
         return CheckResult(())
-    families: frozenset[str] = frozenset()
-    for name in strategies:
-        families |= known.strategy_families(name, None, None)
-    program = Program(text, path, families, Project(project_root))
+    families, project = _families(strategies), project_of(around)
+    visited: tuple[tuple[str, bool], ...] = ()
+    if not around.importers:
+        shallow = Program(text, path, families, project, real, deep=False)
+        visited = _visited(shallow, rules)
+        if shallow.gave_up or not _may_find(shallow, rules):
+            return CheckResult((), shallow.gave_up, visited)
+    program = Program(text, path, families, project, real, importers=around.importers)
     if program.gave_up:
-        return CheckResult((), program.gave_up)
-    if not program.interpreter.events:
-        return CheckResult(())  # nothing that a rule could ask about
-    findings = [finding for rule in rules for finding in rule().check(program)]
-    return CheckResult(tuple(sorted(findings, key=lambda finding: finding.sort_key)))
+        return CheckResult((), program.gave_up, visited)
+    found = [finding for rule in rules for finding in rule().check(program)]
+    own = [finding for finding in found if finding.span.line < SHIFT]
+    return CheckResult(tuple(sorted(own, key=lambda finding: finding.sort_key)), None, visited)
+
+
+def visited_by(
+    text: str, path: str, rules: Sequence[type[Rule]], strategies: tuple[str, ...], real: str, around: Surroundings
+) -> tuple[tuple[str, bool], ...]:
+    """The real paths of the files that a program calls, and whether that may show faults in them."""
+    return _visited(Program(text, path, _families(strategies), project_of(around), real, deep=False), rules)
+
+
+def _visited(program: Program, rules: Sequence[type[Rule]]) -> tuple[tuple[str, bool], ...]:
+    return tuple((module.path, _may_find(program.seen_in(module), rules)) for module in program.visited())
+
+
+def _families(strategies: Sequence[str]) -> frozenset[str]:
+    found: frozenset[str] = frozenset()
+    for name in strategies:
+        found |= known.strategy_families(name, None, None)
+    return found
+
+
+def _may_find(program: Program, rules: Sequence[type[Rule]]) -> bool:
+    """Whether a rule may have something to say of a file, as far as can be seen without trying a fix out."""
+    if not any(program.owns(event.node) for event in program.interpreter.events.values()):
+        return False  # nothing that a rule could ask about
+    try:
+        return any(True for rule in rules for _ in rule().check(program))
+    except TrialNeededError:
+        return True
 
 
 def _names_fabric(text: str) -> bool:

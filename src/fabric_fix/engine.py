@@ -10,6 +10,7 @@ import enum
 import os
 from collections.abc import Sequence
 
+from fabric_fix.check import NOTHING_AROUND, Surroundings, check_text, visited_by
 from fabric_fix.finding import Applicability, Finding, Fix
 from fabric_fix.problem import Problem
 from fabric_fix.records import Record, replace
@@ -45,9 +46,11 @@ class Job(Record):
     data: bytes
     rules: tuple[type[Rule], ...]
     strategies: tuple[str, ...] = ()
-    project_root: str | None = None
+    around: Surroundings = NOTHING_AROUND
     unsafe: bool = False
     look_only: bool = False
+    visit_only: bool = False
+    """The file is asked only which other files it uses, and how."""
 
 
 class Outcome(Record):
@@ -88,6 +91,8 @@ class FileResult(Record):
     outcomes: tuple[Outcome, ...] = ()
     fixes: tuple[MadeFix, ...] = ()
     problems: tuple[Problem, ...] = ()
+    visited: tuple[tuple[str, bool], ...] = ()
+    """The real paths of the other files whose functions it calls, and whether that may show faults in them."""
 
 
 def examine(job: Job) -> FileResult:
@@ -97,8 +102,10 @@ def examine(job: Job) -> FileResult:
     """
     source = decode(job.path, job.data)
     if isinstance(source, Problem):
-        return FileResult(job.path, job.real, job.data, job.data, problems=(source,))
+        return FileResult(job.path, job.real, job.data, job.data, problems=() if job.visit_only else (source,))
     unchanged = FileResult(job.path, job.real, job.data, job.data, source.text, source.text)
+    if job.visit_only:
+        return _visit(job, source, unchanged)
     try:
         return _Repair(job, source).run(unchanged)
     except UnicodeEncodeError:
@@ -106,6 +113,15 @@ def examine(job: Job) -> FileResult:
         return _failed(unchanged, Problem(job.path, message, 1, 1))
     except Exception as error:  # the boundary: whatever one file brings down, the others are still done
         return _failed(unchanged, explain_failure(job.path, source.text, error))
+
+
+def _visit(job: Job, source: Source, unchanged: FileResult) -> FileResult:
+    """Which other files a program uses; one that cannot be analysed is not what was asked about, and says nothing."""
+    try:
+        visited = visited_by(source.text, job.path, job.rules, job.strategies, job.real, job.around)
+    except Exception:
+        return unchanged
+    return replace(unchanged, visited=visited)
 
 
 def _failed(result: FileResult, problem: Problem) -> FileResult:
@@ -145,6 +161,7 @@ class _Repair:
         self._done: list[Tracked] = []
         self._fixes: list[MadeFix] = []
         self._problems: list[Problem] = []
+        self._visited: tuple[tuple[str, bool], ...] = ()
 
     def run(self, unchanged: FileResult) -> FileResult:
         self._live = [Tracked(finding, later=False, now=finding) for finding in self._look(self._text)]
@@ -164,10 +181,12 @@ class _Repair:
 
     def _look(self, text: str) -> list[Finding]:
         """What is wrong with a text and not silenced."""
-        from fabric_fix.check import check_text
-
         job = self._job
-        result = check_text(text, job.path, rules=job.rules, strategies=job.strategies, project_root=job.project_root)
+        result = check_text(
+            text, job.path, rules=job.rules, strategies=job.strategies, real=job.real, around=job.around
+        )
+        if text == self._source.text:
+            self._visited = result.visited
         if result.gave_up and text == self._source.text:
             self._problems.append(Problem(job.path, f"not analysed completely: {result.gave_up}; {GIVEN_UP}", 1, 1))
         comments = silences(text) if result.findings else {}
@@ -259,6 +278,7 @@ class _Repair:
             tuple(sorted(outcomes, key=lambda outcome: outcome.finding.sort_key)),
             tuple(self._fixes),
             tuple(self._problems),
+            self._visited,
         )
 
     def _outcome(self, tracked: Tracked) -> Outcome:

@@ -11,3 +11,8 @@ def is_relevant(data: bytes) -> bool:
     """
     names_fabric = b"abric" in data or b"LightningLite" in data
     return names_fabric and (b"setup" in data or b"backward" in data or b"no_sync" in data)
+
+
+def chooses_strategy(data: bytes) -> bool:
+    """Whether a file that is no Fabric program itself can say which strategy one runs with."""
+    return b"strategy" in data and b"import" in data

@@ -56,7 +56,7 @@ class Run:
         self._problems += [problem for problem in discovery.problems if problem not in self._problems]
         self._remark(discovery.notes)
         analysed = 0
-        for result in self._results(self._jobs(candidates)):
+        for result in self._results(self._jobs(candidates), candidates, paths):
             self._take(result)
             analysed += 1
         self._remark([f"{len(candidates)} files, {analysed} of them analysed"])
@@ -72,7 +72,7 @@ class Run:
         real = os.path.realpath(name) if name else os.path.join(os.getcwd(), STDIN)
         result = None
         job = self._stdin_job(name or STDIN, real, data)
-        for result in self._results([job] if job else []):
+        for result in self._results([job] if job else [], [], []):
             self._show_rewritten(result) if self._mode is Mode.FIX else self._show(result)
         if self._mode is Mode.FIX:
             emit(result.new if result else data)
@@ -125,6 +125,7 @@ class Run:
         if reason := candidate.left_out():
             self._remark([f"{candidate.path}: {reason}"])
             return None
+        from fabric_fix.check import Surroundings
         from fabric_fix.engine import Job
         from fabric_fix.ignoring import project_root
 
@@ -135,7 +136,7 @@ class Run:
             data,
             self._rules(settings),
             settings.strategy or (),
-            root,
+            Surroundings(root),
             bool(settings.unsafe_fixes),
             self._mode is Mode.CHECK,
         )
@@ -150,14 +151,31 @@ class Run:
 
         return select(all_rules(), settings.select, settings.ignore or ())
 
-    def _results(self, jobs: Iterable[Job]) -> Iterator[FileResult]:
+    def _results(
+        self, jobs: Iterable[Job], candidates: Sequence[Candidate], paths: Sequence[str]
+    ) -> Iterator[FileResult]:
         """Nothing is loaded for the analysis before there is something to analyse."""
         coming = iter(jobs)
         first = next(coming, None)
         if first is not None:
+            from fabric_fix.check import forget
+            from fabric_fix.whole import Whole
             from fabric_fix.workers import examine_all
 
-            yield from examine_all(chain((first,), coming))
+            forget()
+            walked = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
+            whole = Whole(examine_all, lambda root: self._context(root, candidates, walked))
+            yield from whole.results(chain((first,), coming))
+
+    def _context(self, root: str, candidates: Sequence[Candidate], walked: Sequence[str]) -> list[Job]:
+        """The files of a project that can be programs; what cannot be read of them is unknown."""
+        if not any(root == folder or root.startswith(folder.rstrip(os.sep) + os.sep) for folder in walked):
+            from fabric_fix.discovery import Discovery
+
+            candidates = Discovery(self._configs).find([root])
+        from fabric_fix.surroundings import programs
+
+        return programs(root, candidates)
 
     def _take(self, result: FileResult) -> None:
         """Write a file, if that is what the run is for, and show the result."""

@@ -248,7 +248,7 @@ class Trial:
         return None
 
     def _inside_call(self, node: ast.AST, names: tuple[str, ...]) -> bool:
-        parent = self.after.syntax.parents.get(node)
+        parent = self.after.syntax.parents.find(node)
         if not isinstance(parent, ast.Call):
             return False
         name = last_name(parent.func)
@@ -256,7 +256,7 @@ class Trial:
 
     def _only_read(self, node: ast.AST) -> bool:
         """Whether a part is only asked for an attribute (`model[0].parameters()`) or counted."""
-        return isinstance(self.after.syntax.parents.get(node), ast.Attribute) or isinstance(node, ast.Call)
+        return isinstance(self.after.syntax.parents.find(node), ast.Attribute) or isinstance(node, ast.Call)
 
     def _owners(self, spots: set[Spot]) -> Iterator[Hazard]:
         """What a fix binds that goes to fields that take no assignment, or to fields of modules that are reloaded."""

@@ -25,7 +25,10 @@ def kind_of(it: Interpreter, node: ast.expr, frame: Frame) -> str:
     if isinstance(node, ast.Subscript):
         return _inside(it, node, frame)
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return _named(it, node)
+        outer, it.frame = it.frame, frame
+        found = _named(it, node)
+        it.frame = outer
+        return found
     return ""
 
 

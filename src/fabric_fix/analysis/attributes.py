@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from fabric_fix.analysis import imports
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.objects import (
     EMPTY,
@@ -15,6 +16,7 @@ from fabric_fix.analysis.objects import (
     Function,
     Inside,
     Instance,
+    ModuleObj,
     Obj,
     StrategyView,
     Thing,
@@ -47,6 +49,8 @@ def attribute_of(it: Interpreter, value: Value, name: str, node: ast.AST, silent
 def _attribute(it: Interpreter, obj: Obj, name: str, node: ast.AST, silent: bool) -> Value:
     if isinstance(obj, External):
         return it.external(f"{obj.path}.{name}")
+    if isinstance(obj, ModuleObj):
+        return imports.member(it, obj, name)
     if isinstance(obj, FabricObj):
         return _of_fabric(it, obj, name, node)
     if isinstance(obj, StrategyView):

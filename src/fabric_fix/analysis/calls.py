@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from fabric_fix.analysis import attributes, fabric_calls, library, methods
+from fabric_fix.analysis import attributes, fabric_calls, imports, library, methods
 from fabric_fix.analysis.derive import argument_gradients, derived
 from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.expressions import collection, evaluate
@@ -135,6 +135,9 @@ def apply(it: Interpreter, node: ast.Call, obj: Obj, args: list[Argument]) -> Va
             return call_function(it, obj.function, node, args, obj.receiver)
         return call_method(it, node, obj.receiver, obj.name, args)
     if isinstance(obj, External):
+        inside = imports.open_call(it, obj, args)
+        if inside:
+            return _each(it, inside, lambda found: apply(it, node, found, args))
         return library.call_external(it, node, obj.path, args)
     if isinstance(obj, Partial):
         return _call_partial(it, node, obj, args)
@@ -326,9 +329,9 @@ def call_function(
 
 def _aside(it: Interpreter, function: Function, chain: list[Frame]) -> bool:
     """Whether a call leads too deep into functions that have nothing to do with Fabric."""
-    if it.relevance is None or it.relevance.of(function.node):
+    if it.is_relevant(function):
         return False
-    others = [frame for frame in chain if frame.function is not None and not it.relevance.of(frame.function.node)]
+    others = [frame for frame in chain if frame.function is not None and not it.is_relevant(frame.function)]
     return len(others) >= MAX_ASIDE
 
 

@@ -47,6 +47,8 @@ def truth(it: Interpreter, test: ast.expr) -> bool | None:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = truth(it, test.operand)
         return None if inner is None else not inner
+    if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__":
+        return False if it.frame in it.imported_modules and isinstance(test.ops[0], ast.Eq) else None
     value = it.tested[test] = _look(it, test)
     if isinstance(test, ast.Constant):
         return bool(test.value)

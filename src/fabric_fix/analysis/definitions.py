@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from fabric_fix.analysis import known
+from fabric_fix.analysis import imports, known
 from fabric_fix.analysis.expressions import evaluate, quiet
 from fabric_fix.analysis.interp import Interpreter
-from fabric_fix.analysis.objects import Class, External, Function, Obj
+from fabric_fix.analysis.objects import Class, External, Function, Lazy, Obj, Value
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -50,12 +50,21 @@ def klass(it: Interpreter, stmt: ast.ClassDef) -> bool:
         it.classes.append(made)
     bases: list[Obj] = []
     for base in stmt.bases:
-        bases.extend(obj for obj in evaluate(it, base) if isinstance(obj, (Class, External)) and obj is not made)
+        found = evaluate(it, base)
+        if it.frame.source.relevance.of_class(stmt):
+            found = frozenset().union(*(_opened(it, obj) for obj in found))
+        bases.extend(obj for obj in found if isinstance(obj, (Class, External)) and obj is not made)
     made.bases = tuple(bases)
     made.kind = _kind(bases)
     it.store(stmt.name, frozenset((made,)))
     _body(it, made, stmt.body)
     return True
+
+
+def _opened(it: Interpreter, obj: Obj) -> Value:
+    """What a class inherits from another file of the project, whatever that file has to do with Fabric."""
+    found = imports.opened(it, obj, forced=True) if isinstance(obj, Lazy) else None
+    return frozenset((obj,)) if found is None else found
 
 
 def _kind(bases: list[Obj]) -> str:

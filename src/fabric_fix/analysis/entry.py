@@ -3,36 +3,63 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from fabric_fix.analysis.calls import run_function
 from fabric_fix.analysis.frames import Frame, State, all_arguments
+from fabric_fix.analysis.imports import new_frame
 from fabric_fix.analysis.interp import Interpreter
+from fabric_fix.analysis.modules import Module
 from fabric_fix.analysis.objects import EMPTY, Class, FabricObj, Function, Instance, Obj, Value
 from fabric_fix.analysis.parameters import outside_value
 from fabric_fix.analysis.relevance import Relevance
 from fabric_fix.analysis.statements import run
 
 
-def walk(it: Interpreter, relevance: Relevance) -> None:
-    """Interpret a whole module."""
-    it.relevance = relevance
+def walk(it: Interpreter, importers: Sequence[Module]) -> None:
+    """Interpret a module: its top level, the programs that use it, and what none of them reached."""
     it.state.replace(it.module, {})
-    run(it, it.tree.body)
+    run(it, it.source.tree.body)
+    for source in importers:
+        _alone(it, partial(_walk_importer, it, source))
+    _walk_rest(it, it.source)
+
+
+def _walk_importer(it: Interpreter, source: Module) -> None:
+    """Interpret a program that uses the module: it calls it with arguments of its own."""
+    frame = new_frame(source)
+    outer, it.frame = it.frame, frame
+    known = it.loaded.get(source.path)
+    it.loaded[source.path] = frame  # for modules that import their importer
+    it.state.replace(frame, {})
+    run(it, source.tree.body)
+    _walk_rest(it, source)
+    it.frame = outer
+    del it.loaded[source.path]  # its state goes with it
+    if known is not None:
+        it.loaded[source.path] = known
+
+
+def _walk_rest(it: Interpreter, source: Module) -> None:
+    """The functions and classes of a module that nothing reached so far."""
+    relevance = source.relevance
     rooted: set[ast.AST] = set()  # a class defined in a function that is called often is one class
     for cls in it.classes:
-        if cls not in it.instantiated and cls.node not in rooted and relevance.of_class(cls.node):
+        if cls in it.instantiated or cls.node in rooted or cls.closure.source is not source:
+            continue
+        if relevance.of_class(cls.node):
             rooted.add(cls.node)
             _walk_class(it, cls)
     index = 0
     while index < len(it.functions):  # walking one can define others
         function = it.functions[index]
         index += 1
-        if function.node not in it.reached and function.owner is None and relevance.of(function.node):
+        unreached = function.node not in it.reached and function.owner is None
+        if unreached and function.closure.source is source and relevance.of(function.node):
             _alone(it, partial(_walk_function, it, function, None))
     for cls in it.classes:
-        if relevance.of_class(cls.node):
+        if cls.closure.source is source and relevance.of_class(cls.node):
             _walk_unreached_methods(it, cls, relevance)
 
 
@@ -173,5 +200,7 @@ def _walk_unreached_methods(it: Interpreter, cls: Class, relevance: Relevance) -
 
 def _instance_of(it: Interpreter, cls: Class) -> Obj:
     """The one known instance of a class, so that its fields are known; else one that stands for any."""
-    known = {obj for obj in it.state.tables if isinstance(obj, (Instance, FabricObj)) and obj.cls is cls}
+    known = {
+        obj for obj in (*it.state.tables, *it.state.base) if isinstance(obj, (Instance, FabricObj)) and obj.cls is cls
+    }
     return next(iter(known)) if len(known) == 1 else _self_of(it, cls)

@@ -9,6 +9,7 @@ from fabric_fix.analysis.objects import UNBOUND, Function, Obj, Value
 
 if TYPE_CHECKING:
     from fabric_fix.analysis.assumptions import Atoms
+    from fabric_fix.analysis.modules import Module
 
 
 class Scope:
@@ -99,7 +100,21 @@ def all_arguments(arguments: ast.arguments) -> list[ast.arg]:
 class Frame:
     """A function in one calling context, or a module."""
 
-    __slots__ = ("call", "call_stmt", "caller", "closure", "depth", "entry", "function", "node", "returns", "scope")
+    __slots__ = (
+        "call",
+        "call_stmt",
+        "caller",
+        "closure",
+        "depth",
+        "entry",
+        "function",
+        "module",
+        "node",
+        "returns",
+        "scope",
+        "source",
+        "spellings",
+    )
 
     def __init__(
         self,
@@ -110,6 +125,7 @@ class Frame:
         call: ast.AST | None = None,
         caller: Frame | None = None,
         call_stmt: ast.stmt | None = None,
+        source: Module | None = None,
     ) -> None:
         self.node = node
         self.scope = scope
@@ -118,6 +134,11 @@ class Frame:
         self.caller = caller
         self.call_stmt = call_stmt
         self.closure: Frame | None = function.closure if function else None
+        self.module: Frame = self.closure.module if self.closure else self
+        """The frame of the module that its code is in."""
+        self.source: Module = source if source is not None else self.module.source
+        """That module."""
+        self.spellings: frozenset[str] = self.source.spellings
         self.depth: int = caller.depth + 1 if caller else 0
         self.entry: dict[str, Value] = {}
         """The parameters with their values."""
@@ -148,22 +169,27 @@ class State:
     it leaves alone.
     """
 
-    __slots__ = ("_owned", "assumed", "tables")
+    __slots__ = ("_owned", "assumed", "base", "tables")
 
-    def __init__(self) -> None:
+    def __init__(self, base: dict[Owner, Table]) -> None:
         self.assumed: Atoms = frozenset()
         """How the tests on the way here came out."""
         self.tables: dict[Owner, Table] = {}
+        self.base = base
+        """What imported modules left behind; one for all states of a program."""
         self._owned: set[Owner] = set()
 
     def get(self, owner: Owner, name: str) -> Value | None:
         """The value of a variable, field or fact."""
         table = self.tables.get(owner)
-        return None if table is None else table.get(name)
+        if table is None:
+            table = self.base.get(owner, _NONE)
+        return table.get(name)
 
     def table(self, owner: Owner) -> Table:
         """Everything known of one owner; not to be written to."""
-        return self.tables.get(owner, _NONE)
+        table = self.tables.get(owner)
+        return table if table is not None else self.base.get(owner, _NONE)
 
     def put(self, owner: Owner, name: str, value: Value) -> None:
         """Set a variable, field or fact."""
@@ -171,7 +197,7 @@ class State:
 
     def drop(self, owner: Owner, name: str) -> None:
         """Forget a variable or field."""
-        if name in self.tables.get(owner, _NONE):
+        if name in self.table(owner):
             del self._own(owner)[name]
 
     def replace(self, owner: Owner, table: Table | None) -> None:
@@ -185,7 +211,7 @@ class State:
     def _own(self, owner: Owner) -> Table:
         table = self.tables.get(owner)
         if table is None:
-            table = self.tables[owner] = {}
+            table = self.tables[owner] = self.base.get(owner, _NONE).copy()
             self._owned.add(owner)
         elif owner not in self._owned:
             table = self.tables[owner] = table.copy()
@@ -194,7 +220,7 @@ class State:
 
     def copy(self) -> State:
         """Another state with the same content; from now on both share their tables."""
-        twin = State()
+        twin = State(self.base)
         twin.tables = self.tables.copy()
         twin.assumed = self.assumed
         self._owned = set()
@@ -205,11 +231,13 @@ class State:
         self.assumed = self.assumed & other.assumed
         for owner, theirs in other.tables.items():
             mine = self.tables.get(owner)
-            if mine is None:
+            if mine is None and owner not in self.base:
                 self.tables[owner] = theirs.copy()
                 self._owned.add(owner)
             elif mine is not theirs and mine != theirs:
                 _join_tables(self._own(owner), theirs, isinstance(owner, Frame))
+        for owner in self.base.keys() & self.tables.keys() - other.tables.keys() if self.base else ():
+            _join_tables(self._own(owner), self.base[owner], isinstance(owner, Frame))
         return self
 
     def same(self, other: State) -> bool:

@@ -23,6 +23,7 @@ from fabric_fix.analysis.objects import (
     FabricObj,
     Function,
     Instance,
+    Lazy,
     Obj,
     Thing,
     Value,
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from fabric_fix.analysis.assumptions import Atoms
+    from fabric_fix.analysis.modules import Module, Modules
     from fabric_fix.analysis.questions import Question
-    from fabric_fix.analysis.relevance import Relevance
 
 MAX_DEPTH = 14
 """Calls followed inside one another; deeper ones are unknown."""
@@ -44,6 +45,7 @@ MAX_ASIDE = 4
 """Calls followed inside one another in functions whose source never leads to Fabric."""
 MAX_VALUES = 12
 """Objects kept apart in one value; more become `UNKNOWN` beside the Fabrics and wrapped objects among them."""
+FABRIC_PACKAGES = ("lightning", "lightning_fabric")
 MAX_LOOPS = 3
 """Looks at a loop's body before its state is taken as settled."""
 
@@ -55,20 +57,27 @@ class GaveUpError(Exception):
 class Interpreter:
     """Walks one module and everything it calls, and keeps the events that rules ask about."""
 
-    def __init__(self, tree: ast.Module, spellings: frozenset[str], strategies: frozenset[str], budget: int) -> None:
-        self.tree = tree
-        self.spellings = spellings
+    def __init__(self, source: Module, modules: Modules, strategies: frozenset[str], budget: int, deep: bool) -> None:
+        self.source = source
+        self.modules = modules
+        self.deep = deep
+        """Every import of the project is looked into, not only what can matter to Fabric."""
         self.strategies = strategies
         """Families that the user named: every Fabric can have them beside its own."""
         self.budget = budget
         restart_numbers()
-        self.state = State()
-        self.module = Frame(tree, Scope(tree))
+        self.state = State({})
+        tree = source.tree
+        self.module = Frame(tree, Scope(tree), source=source)
+        self.loaded: dict[str, Frame] = {source.path: self.module} if source.path else {}
+        """The frames of the modules that are walked, by their files."""
+        self.imported_modules: set[Frame] = set()
+        """Those that are walked because another one imports them, so that they are not `__main__`."""
+        self.resolving: set[Lazy] = set()
         self.frame = self.module
         self.stmt: ast.stmt = tree.body[0] if tree.body else ast.Pass()
         self.no_grad = 0
         self.meta = 0
-        self.relevance: Relevance | None = None
         self.mixed = False
         """The method being called is of a Fabric or, as far as can be seen, of something else."""
         self.repeating = 0
@@ -83,7 +92,8 @@ class Interpreter:
         self.instantiated: set[Class] = set()
         self.classes: list[Class] = []
         self.functions: list[Function] = []
-        self.stars: list[str] = []
+        self.stars: dict[Frame, list[Lazy]] = {}
+        """For each module the modules that it imports everything from."""
         self.made_fabrics: list[FabricObj] = []
         self.guards: dict[Obj, Atoms] = {}
         """What has to hold for an object to exist, where that is known."""
@@ -100,6 +110,8 @@ class Interpreter:
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []
         self._made: dict[Hashable, Obj] = {}
+        self._constants: dict[tuple[type, object], Value] = {}
+        self._externals: dict[str, Value] = {}
         self._frames: dict[Hashable, Frame] = {}
         self._scopes: dict[ast.AST, Scope] = {}
 
@@ -107,19 +119,18 @@ class Interpreter:
 
     def const(self, value: object) -> Value:
         """The value of a literal."""
-        key = ("const", type(value), value)
-        found = self._made.get(key)
+        key = (type(value), value)
+        found = self._constants.get(key)
         if found is None:
-            found = self._made[key] = Const(value)
-        return frozenset((found,))
+            found = self._constants[key] = frozenset((Const(value),))
+        return found
 
     def external(self, path: str) -> Value:
         """The value of something imported."""
-        key = ("external", path)
-        found = self._made.get(key)
+        found = self._externals.get(path)
         if found is None:
-            found = self._made[key] = External(path)
-        return frozenset((found,))
+            found = self._externals[path] = frozenset((External(path),))
+        return found
 
     def thing(self, kind: str, node: ast.AST | None, label: str = "", base: Obj | None = None) -> Thing:
         """The object of that kind made at this place in this context."""
@@ -222,33 +233,56 @@ class Interpreter:
     def home(self, name: str) -> Frame | None:
         """The frame that a name is looked up in, from the current one outwards; None for a builtin or unknown one."""
         frame: Frame | None = self.frame
+        top = self.frame.module
         if name in self.frame.scope.outer:
             if self.frame.scope.outer[name] == "global":
-                return self.module
+                return top
             frame = self.frame.closure
         while frame is not None:
             if name in frame.scope.locals:
                 return frame
             frame = frame.closure
-        return self.module if self.state.get(self.module, name) is not None else None
+        return top if self.state.get(top, name) is not None else None
 
     def load(self, name: str, node: ast.AST) -> Value:
         """What a name stands for here."""
-        home = self.home(name)
+        home = self.frame if name in self.frame.scope.locals else self.home(name)
         if home is None:
             return self._builtin(name)
-        value = self.state.get(home, name)
+        state = self.state
+        table = state.tables.get(home) or state.base.get(home)
+        value = None if table is None else table.get(name)
         if value is None:
             return frozenset((self.part(_Slot.of(self, home), "name", name, node),))
         if UNBOUND in value:
             value = value - {UNBOUND}
-        return self.promote(value, name, node) if name in self.spellings else value
+        if len(value) == 1 and isinstance(next(iter(value)), Lazy):
+            value = self._look_up(home, name, value)
+        return self.promote(value, name, node) if name in self.frame.spellings else value
 
     def _builtin(self, name: str) -> Value:
-        for package in self.stars:
-            if name == "Fabric" and package.startswith(("lightning", "lightning_fabric")):
-                return self.external(f"{package}.Fabric")
+        stars = self.stars.get(self.frame.module, ())
+        if stars:
+            from fabric_fix.analysis import imports
+        for package in stars:
+            if name == "Fabric" and not package.level and package.path.startswith(FABRIC_PACKAGES):
+                return self.external(f"{package.path}.Fabric")
+            found = imports.star(self, package, name)
+            if found is not None:
+                return found
         return self.external(f"builtins.{name}")
+
+    def _look_up(self, home: Frame, name: str, value: Value) -> Value:
+        """Replace an import of the project by what it gives, and keep it, if that can matter."""
+        from fabric_fix.analysis import imports
+
+        (obj,) = value
+        assert isinstance(obj, Lazy)
+        found = imports.opened(self, obj)
+        if found is None:
+            return value
+        self.state.put(home, name, found)
+        return found
 
     def promote(self, value: Value, name: str, node: ast.AST) -> Value:
         """Objects of unknown origin behind a name that is known to be a Fabric's become Fabrics."""
@@ -283,7 +317,7 @@ class Interpreter:
                 if not field.startswith(("#", "*", "'")):
                     found[f"{owner}.{field}"] = value
         for name in found:
-            if name.rpartition(".")[2] in self.spellings:
+            if name.rpartition(".")[2] in self.frame.spellings:
                 found[name] = frozenset(self._made.get(("fabric", obj), obj) for obj in found[name])
         return found
 
@@ -307,6 +341,15 @@ class Interpreter:
         self.budget -= 1
         if self.budget < 0:
             raise GaveUpError
+
+    def is_relevant(self, function: Function) -> bool:
+        """Whether a function's source can lead to Fabric."""
+        return function.closure.source.relevance.of(function.node)
+
+    @property
+    def spellings(self) -> frozenset[str]:
+        """Names that the current module is known to have for a Fabric."""
+        return self.frame.spellings
 
     def annotated(self, node: ast.expr | None, frame: Frame) -> str:
         """'fabric' when an annotation says that a value is a Fabric, else ''."""

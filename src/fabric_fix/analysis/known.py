@@ -17,6 +17,11 @@ _FABRIC = re.compile(
     r"|(lightning(\.lite(\.lite)?)?|lightning_lite(\.lite)?|pytorch_lightning\.lite(\.lite)?)\.LightningLite"
 )
 
+LIBRARIES = frozenset(
+    {"lightning", "lightning_fabric", "pytorch_lightning", "lightning_lite", "torch", "numpy", "deepspeed", "torch_xla"}
+)
+"""Packages known by their names: a project's own folder of such a name is not looked into."""
+
 UNIQUE_METHODS = frozenset({"setup_module", "setup_optimizers", "setup_dataloaders", "no_backward_sync", "init_module"})
 """Methods of a Fabric that nothing else has: a parameter called `fabric` is known by them."""
 

@@ -378,7 +378,7 @@ def _complete(it: Interpreter, function: Function, frame: Frame, bound: dict[str
     defaults.update(
         {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
     )
-    outer, it.frame = it.frame, frame.closure or it.module
+    outer, it.frame = it.frame, frame.closure or frame.module
     for parameter in all_arguments(arguments):
         name = parameter.arg
         if name not in bound:

@@ -77,6 +77,29 @@ class External(Obj):
         self.path = path
 
 
+class Lazy(External):
+    """An import of the project that is looked up when it matters: a module, or a name of one."""
+
+    __slots__ = ("importer", "level", "module", "name")
+
+    def __init__(self, importer: Frame, module: str, level: int, name: str) -> None:
+        super().__init__("." * level + module + ("." if module and name else "") + name)
+        self.importer = importer
+        self.module = module
+        self.level = level
+        self.name = name
+        """The imported name; '' for the module itself."""
+
+
+class ModuleObj(Obj):
+    """A module or package of the project."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
 class Thing(Obj):
     """An object of which only the origin is known: what a call returned, a parameter, an attribute, an item."""
 

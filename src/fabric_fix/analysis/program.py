@@ -19,9 +19,8 @@ from fabric_fix.analysis.events import (
     Use,
 )
 from fabric_fix.analysis.interp import GaveUpError, Interpreter
-from fabric_fix.analysis.names import known_spellings
+from fabric_fix.analysis.modules import SHIFT, Module
 from fabric_fix.analysis.objects import Obj, raw
-from fabric_fix.analysis.relevance import Relevance
 from fabric_fix.analysis.syntax import Syntax
 
 if TYPE_CHECKING:
@@ -29,40 +28,91 @@ if TYPE_CHECKING:
     from fabric_fix.edits.model import Edit
 
 BUDGET = 200_000
-"""Expressions and statements interpreted for one file before the analysis gives up on it."""
+"""Expressions and statements interpreted for one file, and for each program that uses it, before it is given up on."""
+MOST_IMPORTERS = 4
+"""Programs beyond which more of them get no more steps."""
 
 A = TypeVar("A")
 C = TypeVar("C", bound=Call)
 
 
-class Program:
-    """One file of a project with everything that it does, as far as it can be seen."""
+class TrialNeededError(Exception):
+    """A question can only be answered by trying a fix out, in a program that is not to try any."""
 
-    def __init__(self, text: str, path: str, strategies: frozenset[str], project: Project) -> None:
+
+class Program:
+    """One file of a project with everything that it does, as far as it and the files around it show."""
+
+    def __init__(
+        self,
+        text: str,
+        path: str,
+        strategies: frozenset[str],
+        project: Project,
+        real: str = "",
+        *,
+        importers: Sequence[str] = (),
+        deep: bool = True,
+    ) -> None:
+        """Analyse a file.
+
+        `real` is its real path, '' for what is in no file. `importers` are the real paths of the programs that use it.
+        Without `deep`, of the files around it only those are looked into that can matter to Fabric at first sight, and
+        no fix is tried out.
+        """
         self.text = text
         self.path = path
         self.strategies = strategies
         self.project = project
-        self.tree = ast.parse(text)
+        self.deep = deep
+        self.importers = tuple(importers)
+        self.source = Module(real, text, ast.parse(text))
+        project.modules.connect(self.source)
+        self._interpret()
+
+    def _interpret(self) -> None:
+        self.tree = self.source.tree
         self.gave_up: str | None = None
-        self.relevance = Relevance(self.tree, text)
-        self.interpreter = Interpreter(self.tree, known_spellings(self.tree, text), strategies, BUDGET)
         self._syntax: Syntax | None = None
         self._answers: dict[Callable[[Program], Any], Any] = {}
         self._events: dict[type[Call], Any] = {}
-        self._run()
-
-    def _run(self) -> None:
+        modules = self.project.modules
+        users = [module for module in map(modules.module, self.importers) if module is not None]
+        budget = BUDGET * (1 + min(len(users), MOST_IMPORTERS))
+        self.interpreter = Interpreter(self.source, modules, self.strategies, budget, self.deep)
         try:
-            entry.walk(self.interpreter, self.relevance)
+            entry.walk(self.interpreter, users)
         except GaveUpError:
-            self.gave_up = f"needs more than {BUDGET} steps of analysis"
+            self.gave_up = f"needs more than {budget} steps of analysis"
+
+    # --- files --------------------------------------------------------------------------------------------------------
+
+    def owns(self, node: ast.AST) -> bool:
+        """Whether a node is of this file, and not of another of the project."""
+        return getattr(node, "lineno", 0) // SHIFT == self.source.number
+
+    def seen_in(self, module: Module) -> Program:
+        """The same program as a look at another of its files; only to see whether something may be found there."""
+        twin = Program.__new__(Program)
+        twin.__dict__.update(self.__dict__)
+        twin.source, twin.tree, twin.text, twin.path = module, module.tree, module.text, module.path
+        twin._syntax, twin._answers, twin._events = None, {}, {}
+        twin.deep = False
+        return twin
+
+    def visited(self) -> list[Module]:
+        """The other modules whose functions were called, in the order of their paths."""
+        number = self.source.number
+        numbers = {getattr(node, "lineno", 0) // SHIFT for node in self.interpreter.reached}
+        modules = {frame.source for frame in self.interpreter.loaded.values()}
+        found = [module for module in modules if module.number != number and module.number in numbers]
+        return sorted(found, key=lambda module: module.path)
 
     @property
     def syntax(self) -> Syntax:
         """Where statements and expressions stand in the tree."""
         if self._syntax is None:
-            self._syntax = Syntax(self.tree)
+            self._syntax = Syntax(self.tree, self.project.modules.tree_at)
         return self._syntax
 
     # --- events -----------------------------------------------------------------------------------------------------
@@ -134,14 +184,10 @@ class Program:
         """The program as it would be after some edits; raises `EditError` when they cannot be made."""
         from fabric_fix.edits.tree import apply_to_tree
 
+        if not self.deep:
+            raise TrialNeededError
         twin = Program.__new__(Program)
-        twin.text, twin.path, twin.strategies, twin.project = self.text, self.path, self.strategies, self.project
-        twin.tree = apply_to_tree(ast.parse(self.text), edits)
-        twin.gave_up = None
-        twin._syntax = None
-        twin._answers = {}
-        twin._events = {}
-        twin.relevance = self.relevance
-        twin.interpreter = Interpreter(twin.tree, self.interpreter.spellings, self.strategies, BUDGET)
-        twin._run()
+        twin.__dict__.update(self.__dict__)
+        twin.source = self.source.twin(apply_to_tree(ast.parse(self.text), edits))
+        twin._interpret()
         return twin

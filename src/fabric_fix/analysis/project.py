@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from fabric_fix.analysis.modules import Modules
+
 _NAMES = {"lightning": r"(?:pytorch-)?lightning(?:-fabric)?", "torch": "torch"}
 """Distributions, as a pattern of the names that they go by in requirements."""
 _EXTRAS = r"(?:\[[^\]]*\])?"
@@ -22,8 +24,10 @@ _FILES = (
 class Project:
     """The folder that a file belongs to; its requirements are read when a rule asks."""
 
-    def __init__(self, root: str | None) -> None:
+    def __init__(self, root: str | None, beside: dict[str, bytes] | None = None) -> None:
+        """`beside` are files, by their real paths, that are to be read as other bytes than are on disk."""
         self.root = root
+        self.modules = Modules(os.path.realpath(root) if root is not None else "", beside)
         self._lowest: dict[str, tuple[int, ...] | None] = {}
 
     def requires_lightning(self, *version: int) -> bool:

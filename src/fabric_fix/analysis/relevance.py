@@ -37,13 +37,34 @@ class Relevance:
 
     def __init__(self, tree: ast.Module, text: str) -> None:
         self._lines = text.splitlines(keepends=True) if "\f" not in text and "\x0b" not in text else []
+        self.shift = 0
+        """What was added to the line numbers of the tree since."""
         self._words: dict[ast.AST, frozenset[str]] = {}
         self._names: set[str] = set(_WORDS)
-        units = [stmt for stmt in tree.body if isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        self._units = [stmt for stmt in tree.body if isinstance(stmt, kinds)]
         self._everything = not self._lines
         if not self._everything:
-            self._names |= self._shared(tree, units)
-            self._spread(units)
+            self._names |= self._shared(tree, self._units)
+            self._spread(self._units)
+
+    def add(self, names: set[str]) -> None:
+        """Take names that the module imports, and that lead to Fabric where they come from."""
+        if not names <= self._names:
+            self._names |= names
+            self._spread(self._units)
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the module that lead to Fabric."""
+        if self._everything:
+            return {unit.name for unit in self._units}
+        return self._names - _WORDS
+
+    @property
+    def leads(self) -> bool:
+        """Whether anything of the module leads to Fabric."""
+        return bool(self.names)
 
     def of(self, node: ast.AST) -> bool:
         """Whether a function (or lambda) is worth a look."""
@@ -83,7 +104,7 @@ class Relevance:
     def _words_of(self, node: ast.AST) -> frozenset[str]:
         found = self._words.get(node)
         if found is None:
-            end = getattr(node, "end_lineno", None) or 0
-            source = "".join(self._lines[getattr(node, "lineno", 1) - 1 : end])
+            start, end = getattr(node, "lineno", 1) - self.shift, (getattr(node, "end_lineno", None) or 0) - self.shift
+            source = "".join(self._lines[start - 1 : max(end, 0)])
             found = self._words[node] = frozenset(_WORD.findall(source))
         return found

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from fabric_fix.analysis import assign, conditions, contexts, definitions, questions, texts
+from fabric_fix.analysis import assign, conditions, contexts, definitions, imports, questions, texts
 from fabric_fix.analysis.expressions import evaluate, quiet
 from fabric_fix.analysis.frames import State
 from fabric_fix.analysis.interp import MAX_LOOPS, Interpreter
 from fabric_fix.analysis.iterate import elements
-from fabric_fix.analysis.objects import EMPTY, External, Thing, Value
+from fabric_fix.analysis.objects import EMPTY, External, Lazy, Thing, Value
 
 
 def run(it: Interpreter, body: list[ast.stmt]) -> bool:
@@ -286,22 +286,18 @@ def _capture(it: Interpreter, pattern: ast.pattern, subject: Value) -> None:
 
 def _import(it: Interpreter, stmt: ast.Import) -> bool:
     for alias in stmt.names:
-        if alias.asname:
-            it.store(alias.asname, it.external(alias.name))
-        else:
-            root = alias.name.partition(".")[0]
-            it.store(root, it.external(root))
+        name = alias.name if alias.asname else alias.name.partition(".")[0]
+        it.store(alias.asname or name, imports.imported(it, name, 0, ""))
     return True
 
 
 def _import_from(it: Interpreter, stmt: ast.ImportFrom) -> bool:
-    module = "." * stmt.level + (stmt.module or "")
+    module = stmt.module or ""
     for alias in stmt.names:
         if alias.name == "*":
-            it.stars.append(module)
+            it.stars.setdefault(it.frame.module, []).append(Lazy(it.frame.module, module, stmt.level, ""))
             continue
-        joint = "" if not module or module.endswith(".") else "."
-        it.store(alias.asname or alias.name, it.external(f"{module}{joint}{alias.name}"))
+        it.store(alias.asname or alias.name, imports.imported(it, module, stmt.level, alias.name))
     return True
 
 
