@@ -135,9 +135,6 @@ def apply(it: Interpreter, node: ast.Call, obj: Obj, args: list[Argument]) -> Va
             return call_function(it, obj.function, node, args, obj.receiver)
         return call_method(it, node, obj.receiver, obj.name, args)
     if isinstance(obj, External):
-        inside = imports.open_call(it, obj, args)
-        if inside:
-            return _each(it, inside, lambda found: apply(it, node, found, args))
         return library.call_external(it, node, obj.path, args)
     if isinstance(obj, Partial):
         return _call_partial(it, node, obj, args)
@@ -318,7 +315,8 @@ def call_function(
             pass_arguments(it, node, args, detail=function.name)
         return frozenset((derived(it, "call", node, function.name, argument_gradients(it, args)),))
     chain = it.frame.chain()
-    if len(chain) > MAX_DEPTH or any(frame.function is function for frame in chain) or _aside(it, function, chain):
+    deep = len(chain) > MAX_DEPTH or any(frame.function is function for frame in chain)
+    if deep or _aside(it, function, chain, args, receiver):
         if isinstance(node, ast.Call):
             pass_arguments(it, node, args, detail=function.name)
         return frozenset((derived(it, "call", node, function.name, argument_gradients(it, args)),))
@@ -327,12 +325,22 @@ def call_function(
     return run_function(it, function, frame, bound, node)
 
 
-def _aside(it: Interpreter, function: Function, chain: list[Frame]) -> bool:
-    """Whether a call leads too deep into functions that have nothing to do with Fabric."""
+def _aside(it: Interpreter, function: Function, chain: list[Frame], args: list[Argument], receiver: Obj | None) -> bool:
+    """Whether a call leads too deep into functions that have nothing to do with Fabric.
+
+    In another file these are followed to see what they do with a model that is set up, or what they make, and there
+    no further.
+    """
     if it.is_relevant(function):
         return False
-    others = [frame for frame in chain if frame.function is not None and not it.is_relevant(frame.function)]
-    return len(others) >= MAX_ASIDE
+    others = sum(1 for frame in chain if frame.function is not None and not it.is_relevant(frame.function))
+    source = function.closure.source
+    if source is it.walked or source.relevance.says_strategy(function.node):
+        return others >= MAX_ASIDE
+    given = (receiver,) if receiver is not None else ()
+    if it.deep and imports.matters(it, (*given, *(obj for argument in args for obj in argument.value))):
+        return others >= MAX_ASIDE
+    return not it.deep or others > 0
 
 
 def _is_abstract(function: Function) -> bool:

@@ -29,13 +29,13 @@ def walk(it: Interpreter, importers: Sequence[Module]) -> None:
 def _walk_importer(it: Interpreter, source: Module) -> None:
     """Interpret a program that uses the module: it calls it with arguments of its own."""
     frame = new_frame(source)
-    outer, it.frame = it.frame, frame
+    outer, it.frame, it.walked = it.frame, frame, source
     known = it.loaded.get(source.path)
     it.loaded[source.path] = frame  # for modules that import their importer
     it.state.replace(frame, {})
     run(it, source.tree.body)
     _walk_rest(it, source)
-    it.frame = outer
+    it.frame, it.walked = outer, it.source
     del it.loaded[source.path]  # its state goes with it
     if known is not None:
         it.loaded[source.path] = known

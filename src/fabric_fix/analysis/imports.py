@@ -6,12 +6,12 @@ when it is imported does not depend on who imports it. What cannot be found stay
 
 from __future__ import annotations
 
-from fabric_fix.analysis.events import Argument
+from collections.abc import Iterable
+
 from fabric_fix.analysis.frames import Frame, Scope, State
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.modules import Module
 from fabric_fix.analysis.objects import (
-    EMPTY,
     Collection,
     External,
     FabricObj,
@@ -85,15 +85,6 @@ def member(it: Interpreter, obj: ModuleObj, name: str) -> Value:
     return frozenset((made,))
 
 
-def open_call(it: Interpreter, obj: External, args: list[Argument]) -> Value:
-    """What to call in the place of an import that was not looked into; nothing when that is all there is to know."""
-    if isinstance(obj, Lazy) and any(_matters(it, part) for argument in args for part in argument.value):
-        found = opened(it, obj, forced=True)
-        if found is not None and obj not in found:
-            return found
-    return EMPTY
-
-
 def load_module(it: Interpreter, file: str) -> Frame | None:
     """The frame of a module of the project; its top level is walked when it is first asked for."""
     frame = it.loaded.get(file)
@@ -149,6 +140,11 @@ def _member_of(it: Interpreter, file: str, name: str, forced: bool) -> Value | N
     return found or None
 
 
+def matters(it: Interpreter, objs: Iterable[Obj]) -> bool:
+    """Whether a Fabric, or what one has set up, is among some objects, or held by one."""
+    return any(_matters(it, obj) for obj in objs)
+
+
 def _matters(it: Interpreter, obj: Obj, depth: int = 2) -> bool:
     """Whether an object is a Fabric, was set up by one, or holds such a thing."""
     if isinstance(obj, (FabricObj, Wrapped, StrategyView)):
@@ -165,4 +161,4 @@ def _matters(it: Interpreter, obj: Obj, depth: int = 2) -> bool:
 # last, because it imports this module itself
 from fabric_fix.analysis import statements  # noqa: E402
 
-__all__ = ["imported", "load_module", "member", "new_frame", "open_call", "opened", "star"]
+__all__ = ["imported", "load_module", "matters", "member", "new_frame", "opened", "star"]

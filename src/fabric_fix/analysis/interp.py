@@ -59,6 +59,8 @@ class Interpreter:
 
     def __init__(self, source: Module, modules: Modules, strategies: frozenset[str], budget: int, deep: bool) -> None:
         self.source = source
+        self.walked = source
+        """The module whose functions are walked for their own sake: this one, or for a while one that uses it."""
         self.modules = modules
         self.deep = deep
         """Every import of the project is looked into, not only what can matter to Fabric."""

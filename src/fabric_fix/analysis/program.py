@@ -19,7 +19,7 @@ from fabric_fix.analysis.events import (
     Use,
 )
 from fabric_fix.analysis.interp import GaveUpError, Interpreter
-from fabric_fix.analysis.modules import SHIFT, Module
+from fabric_fix.analysis.modules import SHIFT, Module, Modules, is_test
 from fabric_fix.analysis.objects import Obj, raw
 from fabric_fix.analysis.syntax import Syntax
 
@@ -76,7 +76,7 @@ class Program:
         self._syntax: Syntax | None = None
         self._answers: dict[Callable[[Program], Any], Any] = {}
         self._events: dict[type[Call], Any] = {}
-        modules = self.project.modules
+        modules = self.project.modules if not is_test(self.path) else Modules("")
         users = [module for module in map(modules.module, self.importers) if module is not None]
         budget = BUDGET * (1 + min(len(users), MOST_IMPORTERS))
         self.interpreter = Interpreter(self.source, modules, self.strategies, budget, self.deep)

@@ -29,6 +29,8 @@ _WORDS = frozenset(
 )
 
 
+_STRATEGY_WORDS = frozenset(["strategy", "add_argument", "ArgumentParser", "parse_args", "parse_known_args"])
+
 Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -53,6 +55,10 @@ class Relevance:
         if not names <= self._names:
             self._names |= names
             self._spread(self._units)
+
+    def says_strategy(self, node: ast.AST) -> bool:
+        """Whether a function can say which strategy a program runs with."""
+        return bool(self._words_of(node) & _STRATEGY_WORDS)
 
     @property
     def names(self) -> set[str]:
