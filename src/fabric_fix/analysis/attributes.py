@@ -152,12 +152,26 @@ def _of_class_chain(it: Interpreter, cls: Class, name: str) -> Value | None:
 
 def _method(it: Interpreter, obj: Obj, name: str, own: Function, node: ast.AST) -> Value:
     if any(d.rpartition(".")[2] in ("property", "cached_property") for d in own.decorators):
-        from fabric_fix.analysis.calls import call_function
-
-        return call_function(it, own, node, [], obj)
+        return _property(it, obj, own, node)
     if "staticmethod" in own.decorators:
         return frozenset((own,))
     return frozenset((it.remember(("bound", obj, name), Bound(obj, name, own)),))
+
+
+def _property(it: Interpreter, obj: Obj, own: Function, node: ast.AST) -> Value:
+    """The value of a property; one that gives a field is not asked again while the fields are what they were."""
+    from fabric_fix.analysis.calls import call_function
+
+    key = (obj, own)
+    known = it.properties.get(key)
+    fields = it.state.table(obj)
+    if known is not None and known[1] == it.state.assumed and (known[0] is fields or known[0] == fields):
+        return known[2]
+    found = call_function(it, own, node, [], obj)
+    fields = it.state.table(obj)
+    if any(found <= value for value in fields.values()):
+        it.properties[key] = (dict(fields), it.state.assumed, found)
+    return found
 
 
 def _of_class(it: Interpreter, obj: Class, name: str, node: ast.AST) -> Value:

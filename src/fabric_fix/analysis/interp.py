@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fabric_fix.analysis.annotations import kind_of
 from fabric_fix.analysis.events import Argument, Backward, Call, Iteration, NoSync, Setup, Step, StrategyCall, Use
-from fabric_fix.analysis.frames import Frame, Scope, State
+from fabric_fix.analysis.frames import Frame, Scope, State, Table
 from fabric_fix.analysis.objects import (
     EMPTY,
     UNBOUND,
@@ -109,6 +109,8 @@ class Interpreter:
         """The families that a value of `strategy=` means."""
         self.accelerators: dict[ast.expr, frozenset[str]] = {}
         """What `accelerator=` can be, where all that it can be is known."""
+        self.properties: dict[tuple[Obj, Function], tuple[Table, Atoms, Value]] = {}
+        """For properties that give a field: the fields and what held when it was asked for, and what it gave."""
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []
         self._made: dict[Hashable, Obj] = {}

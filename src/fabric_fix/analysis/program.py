@@ -91,6 +91,10 @@ class Program:
         """Whether a node is of this file, and not of another of the project."""
         return getattr(node, "lineno", 0) // SHIFT == self.source.number
 
+    def _tree_at(self, line: int) -> ast.Module | None:
+        """The tree of the file that a shifted line is of."""
+        return self.interpreter.source.tree if line < SHIFT else self.project.modules.tree_at(line)
+
     def seen_in(self, module: Module) -> Program:
         """The same program as a look at another of its files; only to see whether something may be found there."""
         twin = Program.__new__(Program)
@@ -112,7 +116,7 @@ class Program:
     def syntax(self) -> Syntax:
         """Where statements and expressions stand in the tree."""
         if self._syntax is None:
-            self._syntax = Syntax(self.tree, self.project.modules.tree_at)
+            self._syntax = Syntax(self.tree, self._tree_at)
         return self._syntax
 
     # --- events -----------------------------------------------------------------------------------------------------
