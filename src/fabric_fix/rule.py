@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from fabric_fix.analysis.modules import SHIFT
 from fabric_fix.finding import Applicability, Finding, Fix, Span
 from fabric_fix.records import replace
 
@@ -56,6 +57,9 @@ class Rule:
         hazards: Sequence[Hazard | str] = (),
     ) -> Finding:
         """A finding with a fix: safe without hazards, none with a fatal one, else unsafe with them as its reason."""
+        other = next((edit for edit in edits if _line_of(edit) >= SHIFT), None)
+        if other is not None:
+            return self.report(program, node, message, f"the fix belongs on line {_line_of(other)}: {fix}")
         fatal = [hazard for hazard in hazards if getattr(hazard, "fatal", False)]
         if fatal:
             return self.report(program, node, message, "; ".join(str(hazard) for hazard in fatal[:3]))
@@ -72,11 +76,17 @@ class Rule:
             name=self.name,
             path=program.path,
             span=Span.of(node),
-            message=message,
+            message=program.placed(message),
             fix=fix,
-            reason=reason,
+            reason=program.placed(reason) if reason is not None else None,
             statement=_header(statement),
         )
+
+
+def _line_of(edit: Edit) -> int:
+    """The line that an edit is made on; that of an import is the file's own."""
+    places = [getattr(edit, name, None) for name in ("span", "statement", "call", "anchor")]
+    return max((place.line for place in places if isinstance(place, Span)), default=0)
 
 
 def _quoted(edit: Edit, text: str) -> Edit:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from fabric_fix.analysis import imports
-from fabric_fix.analysis.interp import Interpreter
+from fabric_fix.analysis.frames import Table
+from fabric_fix.analysis.interp import Interpreter, Known
 from fabric_fix.analysis.objects import (
     EMPTY,
     Bound,
@@ -159,19 +160,28 @@ def _method(it: Interpreter, obj: Obj, name: str, own: Function, node: ast.AST) 
 
 
 def _property(it: Interpreter, obj: Obj, own: Function, node: ast.AST) -> Value:
-    """The value of a property; one that gives a field is not asked again while the fields are what they were."""
+    """The value of a property, which is not asked again while the fields are what they were.
+
+    For one that gives a field that is this field; it may be made when it is first asked for.
+    """
     from fabric_fix.analysis.calls import call_function
 
     key = (obj, own)
     known = it.properties.get(key)
     fields = it.state.table(obj)
-    if known is not None and known[1] == it.state.assumed and (known[0] is fields or known[0] == fields):
-        return known[2]
+    if known is not None and known.assumed <= it.state.assumed and _is_still(fields, known):
+        return known.value
     found = call_function(it, own, node, [], obj)
     fields = it.state.table(obj)
-    if any(found <= value for value in fields.values()):
-        it.properties[key] = (dict(fields), it.state.assumed, found)
+    given = {name: value for name, value in fields.items() if found <= value}
+    it.properties[key] = Known(given or dict(fields), bool(given), it.state.assumed, found)
     return found
+
+
+def _is_still(fields: Table, known: Known) -> bool:
+    """Whether the fields of an object are as they were when a property was asked for, as far as that gives them."""
+    same = all(fields.get(name) == value for name, value in known.fields.items())
+    return same and (known.gives_field or len(fields) == len(known.fields))
 
 
 def _of_class(it: Interpreter, obj: Class, name: str, node: ast.AST) -> Value:

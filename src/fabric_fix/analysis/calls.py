@@ -320,7 +320,9 @@ def call_function(
         if isinstance(node, ast.Call):
             pass_arguments(it, node, args, detail=function.name)
         return frozenset((derived(it, "call", node, function.name, argument_gradients(it, args)),))
-    frame = it.frame_for(function, node)
+    frame = (
+        it.frame_of_property(function, receiver) if isinstance(node, ast.Attribute) else it.frame_for(function, node)
+    )
     bound = library.bind(it, function, frame, args, receiver)
     return run_function(it, function, frame, bound, node)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fabric_fix.analysis.annotations import kind_of
 from fabric_fix.analysis.events import Argument, Backward, Call, Iteration, NoSync, Setup, Step, StrategyCall, Use
@@ -52,6 +52,16 @@ MAX_LOOPS = 3
 
 class GaveUpError(Exception):
     """The program needs more steps than the budget allows."""
+
+
+class Known(NamedTuple):
+    """What a property of an object gave."""
+
+    fields: Table
+    """The fields that have to be as they were for it to give the same."""
+    gives_field: bool
+    assumed: Atoms
+    value: Value
 
 
 class Interpreter:
@@ -109,8 +119,8 @@ class Interpreter:
         """The families that a value of `strategy=` means."""
         self.accelerators: dict[ast.expr, frozenset[str]] = {}
         """What `accelerator=` can be, where all that it can be is known."""
-        self.properties: dict[tuple[Obj, Function], tuple[Table, Atoms, Value]] = {}
-        """For properties that give a field: the fields and what held when it was asked for, and what it gave."""
+        self.properties: dict[tuple[Obj, Function], Known] = {}
+        """What properties of objects gave when they were last asked for."""
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []
         self._made: dict[Hashable, Obj] = {}
@@ -360,6 +370,15 @@ class Interpreter:
         if node is None:
             return ""
         return kind_of(self, node, frame)
+
+    def frame_of_property(self, function: Function, receiver: Obj | None) -> Frame:
+        """The frame of a property, one for each object, wherever it is asked for: most give the same each time."""
+        key = (function, receiver, None)
+        found = self._frames.get(key)
+        if found is None:
+            found = self._frames[key] = self.frame_for(function, None)
+        found.caller, found.call_stmt, found.depth = self.frame, self.stmt, self.frame.depth + 1
+        return found
 
     def frame_for(self, function: Function, call: ast.AST | None) -> Frame:
         """The frame of a function called here; the same one each time this call is interpreted in this context."""

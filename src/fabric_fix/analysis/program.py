@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +33,7 @@ BUDGET = 200_000
 MOST_IMPORTERS = 4
 """Programs beyond which more of them get no more steps."""
 
+_FAR_LINE = re.compile(r"line (\d{8,})")
 A = TypeVar("A")
 C = TypeVar("C", bound=Call)
 
@@ -90,6 +92,13 @@ class Program:
     def owns(self, node: ast.AST) -> bool:
         """Whether a node is of this file, and not of another of the project."""
         return getattr(node, "lineno", 0) // SHIFT == self.source.number
+
+    def placed(self, text: str) -> str:
+        """A message in which `line 12` of another file says of which."""
+        return _FAR_LINE.sub(lambda match: self._far(int(match[1])), text)
+
+    def _far(self, line: int) -> str:
+        return f"line {line % SHIFT} of {self.project.modules.path_of(line)}"
 
     def _tree_at(self, line: int) -> ast.Module | None:
         """The tree of the file that a shifted line is of."""
