@@ -77,12 +77,16 @@ def check_text(
     if not around.importers:
         shallow = Program(text, path, families, project, real, deep=False)
         visited = _visited(shallow, rules)
-        if shallow.gave_up or not _may_find(shallow, rules):
+        if shallow.gave_up or not (_may_find(shallow, rules) or (not strategies and _has_hints(shallow))):
             return CheckResult((), shallow.gave_up, visited)
     program = Program(text, path, families, project, real, importers=around.importers)
     if program.gave_up:
         return CheckResult((), program.gave_up, visited)
     found = [finding for rule in rules for finding in rule().check(program)]
+    if not strategies and (shown := undecided(program)):
+        from fabric_fix.hinted import with_hints
+
+        found = with_hints(program, found, rules, shown)
     own = [finding for finding in found if finding.span.line < SHIFT]
     return CheckResult(tuple(sorted(own, key=lambda finding: finding.sort_key)), None, visited)
 
@@ -113,6 +117,18 @@ def _may_find(program: Program, rules: Sequence[type[Rule]]) -> bool:
         return any(True for rule in rules for _ in rule().check(program))
     except TrialNeededError:
         return True
+
+
+def _has_hints(program: Program) -> bool:
+    """Whether files of the project name a strategy for a Fabric whose source leaves it open."""
+    return bool(undecided(program)) and bool(program.project.hints(program.source.path, program.text))
+
+
+def undecided(program: Program) -> frozenset[str]:
+    """Whether Fabrics are used whose strategy the source does not show ("unknown"), or leaves to Fabric ("auto")."""
+    events = program.interpreter.events.values()
+    found = frozenset[str]().union(*(fabric.strategies for event in events for fabric in event.fabrics))
+    return found & {"unknown", "auto"}
 
 
 def _names_fabric(text: str) -> bool:

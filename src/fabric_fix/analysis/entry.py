@@ -108,7 +108,7 @@ def _self_of(it: Interpreter, cls: Class) -> Obj:
         made = it.remember(("any", cls), FabricObj(cls.node, None))
         assert isinstance(made, FabricObj)
         made.cls = cls
-        made.strategies = made.strategies | it.strategies
+        made.strategies = made.strategies | it.named_beside(made.strategies)
         return made
     instance = it.remember(("any", cls), Instance(cls, cls.node, None))
     assert isinstance(instance, Instance)

@@ -58,7 +58,7 @@ def configure(it: Interpreter, fabric: FabricObj, args: list[Argument]) -> None:
     value, found = families.of_arguments(it, args)
     fabric.strategy_value = value
     single = bool(found) and found <= {"single", "single_xla"}  # a second Fabric, for one device on purpose
-    fabric.strategies = found if single else found | it.strategies
+    fabric.strategies = found if single else found | it.named_beside(found)
     for obj in value:
         if isinstance(obj, (Thing, Instance)):
             it.remember(("strategy_of", obj), fabric)

@@ -7,7 +7,7 @@ Statements are in `statements`, expressions in `expressions`, calls in `calls` a
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric_fix.analysis.annotations import kind_of
@@ -67,7 +67,15 @@ class Known(NamedTuple):
 class Interpreter:
     """Walks one module and everything it calls, and keeps the events that rules ask about."""
 
-    def __init__(self, source: Module, modules: Modules, strategies: frozenset[str], budget: int, deep: bool) -> None:
+    def __init__(
+        self,
+        source: Module,
+        modules: Modules,
+        strategies: frozenset[str],
+        budget: int,
+        deep: bool,
+        hinted: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
         self.source = source
         self.walked = source
         """The module whose functions are walked for their own sake: this one, or for a while one that uses it."""
@@ -75,7 +83,9 @@ class Interpreter:
         self.deep = deep
         """Every import of the project is looked into, not only what can matter to Fabric."""
         self.strategies = strategies
-        """Families that the user named: every Fabric can have them beside its own."""
+        """Families that the user named: every Fabric can have them beside its own. Without such, those of hints."""
+        self.hinted = hinted
+        """The families of hints, for a Fabric with "unknown" among its own and for one with "auto"; None without."""
         self.budget = budget
         restart_numbers()
         self.state = State({})
@@ -193,10 +203,16 @@ class Interpreter:
         if found is None:
             found = FabricObj(node, self.frame)
             if not (isinstance(obj, Thing) and obj.sees_fabric) and not _is_secondary(name):
-                found.strategies = found.strategies | self.strategies
+                found.strategies = found.strategies | self.named_beside(found.strategies)
             self._made[key] = found
         assert isinstance(found, FabricObj)
         return found
+
+    def named_beside(self, families: frozenset[str]) -> frozenset[str]:
+        """The families that a Fabric with those that its source shows can have besides: the user's, or of hints."""
+        if self.hinted is None:
+            return self.strategies
+        return frozenset().union(*(self.hinted.get(family, frozenset()) for family in families))
 
     # --- values -----------------------------------------------------------------------------------------------------
 

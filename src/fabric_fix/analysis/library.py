@@ -64,7 +64,8 @@ def _opaque(it: Interpreter, node: ast.Call, path: str, args: list[Argument]) ->
     if facts.strategy:
         it.guards[made] = it.guards.get(made, it.state.assumed) & it.state.assumed
     it.state.drop(made, "#setup")  # made anew, in a loop say
-    made.sees_fabric = any(isinstance(obj, FabricObj) for a in args for obj in a.value)
+    by_settings = path == "hydra.utils.instantiate"  # of `cfg.fabric`, which is no Fabric but how to make one
+    made.sees_fabric = not by_settings and any(isinstance(obj, FabricObj) for a in args for obj in a.value)
     given = _parameters_given(path, args)
     if given:
         made.deps = argument_gradients(it, given)

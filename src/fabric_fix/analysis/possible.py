@@ -19,7 +19,7 @@ from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.objects import Const, FabricObj, Obj, Value
 
 _UNKNOWN = frozenset({"unknown"})
-_ACCELERATORS = {
+EXCLUDED = {
     "cpu": frozenset({"deepspeed", "xla", "single_xla", "xla_fsdp"}),
     "mps": frozenset({"deepspeed", "xla", "single_xla", "xla_fsdp", "ddp", "fsdp", "model_parallel"}),
     "cuda": frozenset({"xla", "single_xla", "xla_fsdp"}),
@@ -128,8 +128,8 @@ def _refused(it: Interpreter, fabric: FabricObj) -> frozenset[str]:
     for keyword in fabric.node.keywords:
         names = it.accelerators.get(keyword.value, frozenset()) if keyword.arg == "accelerator" else frozenset()
         if names:
-            return frozenset.intersection(*(_ACCELERATORS.get(name, frozenset()) for name in names))
+            return frozenset.intersection(*(EXCLUDED.get(name, frozenset()) for name in names))
     return frozenset()
 
 
-__all__ = ["Atoms", "of_open", "origins", "strategies"]
+__all__ = ["EXCLUDED", "Atoms", "of_open", "origins", "strategies"]

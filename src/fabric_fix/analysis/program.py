@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fabric_fix.analysis import entry
@@ -55,6 +55,7 @@ class Program:
         *,
         importers: Sequence[str] = (),
         deep: bool = True,
+        hinted: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         """Analyse a file.
 
@@ -68,6 +69,7 @@ class Program:
         self.project = project
         self.deep = deep
         self.importers = tuple(importers)
+        self.hinted = hinted
         self.source = Module(real, text, ast.parse(text))
         project.modules.connect(self.source)
         self._interpret()
@@ -81,7 +83,7 @@ class Program:
         modules = self.project.modules if not is_test(self.path) else Modules("")
         users = [module for module in map(modules.module, self.importers) if module is not None]
         budget = BUDGET * (1 + min(len(users), MOST_IMPORTERS))
-        self.interpreter = Interpreter(self.source, modules, self.strategies, budget, self.deep)
+        self.interpreter = Interpreter(self.source, modules, self.strategies, budget, self.deep, self.hinted)
         try:
             entry.walk(self.interpreter, users)
         except GaveUpError:
@@ -99,6 +101,14 @@ class Program:
 
     def _far(self, line: int) -> str:
         return f"line {line % SHIFT} of {self.project.modules.path_of(line)}"
+
+    def with_hints(self, families: frozenset[str], hinted: Mapping[str, frozenset[str]]) -> Program:
+        """The same program when hints name strategies for it."""
+        twin = Program.__new__(Program)
+        twin.__dict__.update(self.__dict__)
+        twin.strategies, twin.hinted = families, hinted
+        twin._interpret()
+        return twin
 
     def _tree_at(self, line: int) -> ast.Module | None:
         """The tree of the file that a shifted line is of."""

@@ -1,11 +1,15 @@
-"""What the project around a file says: which Lightning it requires."""
+"""What the project around a file says: which Lightning it requires, and which strategies its programs run with."""
 
 from __future__ import annotations
 
 import os
 import re
+from typing import TYPE_CHECKING
 
 from fabric_fix.analysis.modules import Modules
+
+if TYPE_CHECKING:
+    from fabric_fix.analysis.hints import Hint
 
 _NAMES = {"lightning": r"(?:pytorch-)?lightning(?:-fabric)?", "torch": "torch"}
 """Distributions, as a pattern of the names that they go by in requirements."""
@@ -41,6 +45,14 @@ class Project:
             self._lowest[package] = min(bounds) if bounds else None
         lowest = self._lowest[package]
         return lowest is not None and lowest >= version
+
+    def hints(self, path: str, text: str) -> tuple[Hint, ...]:
+        """The strategies that the files around a program say; the project is walked when this is asked first."""
+        if self.root is None:
+            return ()
+        from fabric_fix.analysis.hints import around
+
+        return around(self.root).of(path, text)
 
     def _bounds(self, name: str, pattern: str) -> list[tuple[int, ...]]:
         """The lower bounds that one file gives; a requirement without one counts as `()`."""
