@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.hint_commands import TELLING, Command, Shell, joined
+from fabric_fix.analysis.hint_commands import Command, Shell, joined
 from fabric_fix.strategies import normal_name
 
 MATTERS = re.compile(r"trateg")
@@ -306,7 +306,7 @@ def _merged(under: dict[str, Tree], over: dict[str, Tree]) -> dict[str, Tree]:
 
 def of_workflow(text: str, path: str) -> Iterator[Command]:
     """The commands in the steps of a GitHub workflow, which see the `env` of step, job and workflow."""
-    for whole in documents(text, path) if TELLING.search(text) else ():
+    for whole in documents(text, path):
         jobs = whole.get("jobs") if isinstance(whole, dict) else None
         for job in jobs.values() if isinstance(jobs, dict) else ():
             steps = job.get("steps") if isinstance(job, dict) else None

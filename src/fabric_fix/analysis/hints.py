@@ -31,7 +31,7 @@ MAX_BYTES = 1_000_000
 MAX_ENTRIES = 50_000
 """Names that a walk looks at before it ends."""
 MAX_FILES = 4_000
-"""Files that are read."""
+"""Files that are read in search of hints."""
 DATA = frozenset(
     ["checkpoints", "data", "datasets", "lightning_logs", "logs", "mlruns", "multirun", "outputs", "runs", "wandb"]
 )
@@ -94,6 +94,7 @@ class Hints:
 
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
+        self._left = MAX_FILES
         self._texts: dict[str, str | None] = {}
         self._looked: set[str] = set()
         self._imported: dict[str, frozenset[str]] = {}
@@ -102,11 +103,13 @@ class Hints:
             self._files.setdefault(kind, []).append(path)
         found = {*self._of_commands(), *self._of_configs()}
         self.hints = tuple(sorted(found, key=lambda hint: (hint.path, hint.line, hint.strategy, hint.script or "")))
+        self._texts.clear()
+        self._files.clear()
 
     @property
     def read(self) -> tuple[str, ...]:
         """The absolute paths that the hints depend on, sorted; folders for what is in them."""
-        return tuple(sorted(self._looked | self._texts.keys()))
+        return tuple(sorted(self._looked))
 
     def of(self, path: str, text: str) -> tuple[Hint, ...]:
         """The hints for one file of the project, given by its real path."""
@@ -146,14 +149,25 @@ class Hints:
                 if entry.is_dir(follow_symlinks=False):
                     if not _is_passed_over(entry.name) and not is_left_out(ignores, entry.path, True):
                         pending.append((entry.path, ignores))
-                elif (kind := _kind(entry)) and not is_left_out(ignores, entry.path, False):
+                elif (kind := _kind(entry, folder)) and not is_left_out(ignores, entry.path, False):
                     yield entry.path, kind
 
     def _text(self, path: str) -> str | None:
-        """The text of a file, read once; None when there is none, or it is too large."""
+        """The text of a file that is asked for again, kept until all is read; None without, or when it is too large."""
         if path not in self._texts:
-            self._texts[path] = _read(path) if len(self._texts) < MAX_FILES else None
+            self._looked.add(path)
+            self._texts[path] = _read(path)
         return self._texts[path]
+
+    def _texts_of(self, kind: str) -> Iterator[tuple[str, str]]:
+        """The files of a kind, each with its text, which is not kept: most of them do not matter."""
+        for path in self._files.get(kind, ()):
+            self._left -= 1
+            if self._left < 0:
+                return
+            self._looked.add(path)
+            if (kind != "bare" or _is_shell_script(path)) and (text := _read(path)) is not None:
+                yield path, text
 
     def _relative(self, path: str) -> str:
         return os.path.relpath(path, self._root).replace(os.sep, "/")
@@ -162,18 +176,15 @@ class Hints:
 
     def _of_commands(self) -> Iterator[Hint]:
         for kind in ("shell", "make", "docker", "prose", "bare"):
-            for path in self._files.get(kind, ()):
-                if kind == "bare" and not _is_shell_script(path):
-                    continue
-                text = self._text(path) or ""
+            for path, text in self._texts_of(kind):
                 if TELLING.search(text):
                     for command in of_text(text, "shell" if kind == "bare" else kind):
                         yield from self._of_command(command, path)
-        for path in self._files.get("yaml", ()):
-            if f"{os.sep}.github{os.sep}" in path and TELLING.search(self._text(path) or ""):
+        for path, text in self._texts_of("workflow"):
+            if TELLING.search(text):
                 from fabric_fix.analysis.hint_configs import of_workflow
 
-                for command in of_workflow(self._text(path) or "", path):
+                for command in of_workflow(text, path):
                     yield from self._of_command(command, path)
 
     def _of_command(self, command: Command, path: str) -> Iterator[Hint]:
@@ -200,12 +211,14 @@ class Hints:
     def _of_configs(self) -> Iterator[Hint]:
         from fabric_fix.analysis import hint_configs
 
-        files = [path for path in self._files.get("yaml", ()) if f"{os.sep}.github{os.sep}" not in path]
-        saying = [path for path in files if hint_configs.MATTERS.search(self._text(path) or "")]
+        saying: list[str] = []
+        composing: list[str] = []
+        for path, text in self._texts_of("yaml"):
+            saying += [path] if hint_configs.MATTERS.search(text) else []
+            composing += [path] if hint_configs.HAS_DEFAULTS.search(text) else []
         if not saying:
             return
-        mains, named = self._readers(files)
-        composing = [path for path in files if hint_configs.HAS_DEFAULTS.search(self._text(path) or "")]
+        mains, named = self._readers(self._files["yaml"])
         governed = {os.path.dirname(path) for path in (*composing, *mains)}
         for path in sorted({*mains, *_unnamed(composing, set(mains), governed)}):
             for one in hint_configs.of_main(path, self._text, self._root):
@@ -226,9 +239,8 @@ class Hints:
         known_files = set(configs)
         mains: dict[str, list[str | None]] = {}
         named: dict[str, list[str | None]] = {}
-        for path in self._files.get("python", ()):
-            text = self._text(path)
-            if text is None or not ("hydra" in text or ".yaml" in text or ".yml" in text):
+        for path, text in self._texts_of("python"):
+            if not ("hydra" in text or ".yaml" in text or ".yml" in text):
                 continue
             for folder, name in hint_readers.hydra_mains(text, path):
                 file = os.path.join(folder, f"{name}.yaml")
@@ -260,12 +272,14 @@ def _is_shell_script(path: str) -> bool:
         return False
 
 
-def _kind(entry: os.DirEntry[str]) -> str | None:
+def _kind(entry: os.DirEntry[str], folder: str) -> str | None:
     name = entry.name.lower()
     stem, suffix = os.path.splitext(name)
     kind = _NAMED.get(name) or ("docker" if stem == "dockerfile" else _KINDS.get(suffix))
     if kind is None and not suffix and not name.startswith("."):
         kind = "bare"
+    if kind == "yaml" and f"{os.sep}.github" in folder:
+        kind = "workflow"
     return kind if kind and entry.is_file(follow_symlinks=False) else None
 
 
