@@ -198,6 +198,7 @@ def test_configuration_that_says_a_strategy(text: str, expected: tuple[str, int]
         "trainer: {devices: 2, strategy: ddp}\n",
         "fabric: {_target_: lightning.pytorch.Trainer, devices: 2, strategy: ddp}\n",
         "fabric: {devices: 2, strategy: null}\n",
+        "fabric: {devices: 2, strategy: auto}\n",
         "fabric: {devices: 2, strategy: '???'}\n",
         "fabric: {devices: 2, strategy: !env ddp}\n",
         "fabric: {devices: 2, strategy: '${missing}'}\n",
@@ -250,6 +251,15 @@ def test_only_what_the_main_configuration_takes_of_its_groups_counts(
     root = write(tmp_path, {**GROUPS, "conf/base.yaml": "defaults: [fabric: ddp]\n", "conf/main.yaml": main})
     assert [path for _, path, *_ in said(root)] == expected
     assert {script for *_, script, _ in said(root)} <= {"train.py"}
+
+
+def test_main_configuration_in_a_computed_folder_is_known_by_its_name(tmp_path: Path) -> None:
+    program = '@hydra.main(\n    config_path=str(HERE / "conf"),\n    config_name="main.yaml",\n)\ndef main(cfg): ...\n'
+    other = "defaults: [fabric: ddp]\n"
+    files = {**GROUPS, "train.py": program, "conf/main.yaml": "defaults: [fabric: ds]\n", "conf/other.yaml": other}
+    assert [(strategy, script) for strategy, _, _, script, _ in said(write(tmp_path, files))] == [
+        ("deepspeed", "train.py")
+    ]
 
 
 def test_experiments_are_not_chosen_and_packages_are_followed(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ _BESIDE = frozenset({"accelerator", "devices", "num_nodes", "precision"})
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool"))
 _REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*(?:\.\w+)*)\}")
 _ENVIRONMENT = re.compile(r"\$\{oc\.env:\w+,\s*[\"']?(\w+)[\"']?\s*\}")
-_PACKAGE = re.compile(r"(?m)\A(?:\s*#.*\n)*?\s*#\s*@package\s+(\S+)")
+HAS_PACKAGE = re.compile(r"(?m)\A(?:\s*#.*\n)*?\s*#\s*@package\s+(\S+)")
 _NODES = 20_000
 """Nodes looked at in one file, with those that aliases repeat."""
 _DEEP = 10
@@ -221,7 +221,7 @@ class _Composer:
         text = self._read(path) if depth <= _DEEP and self._files > 0 else None
         found = documents(text, path) if text is not None else []
         own = found[0] if found and isinstance(found[0], dict) else {}
-        package = _PACKAGE.match(text or "")
+        package = HAS_PACKAGE.match(text or "")
         defaults = own.pop("defaults", [])
         parts = self._parts(path, defaults if isinstance(defaults, list) else [], own, depth)
         merged: dict[str, Tree] = {}

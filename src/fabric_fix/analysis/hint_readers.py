@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-_MAIN = re.compile(r"hydra\.main\(([^()]*)\)|\bhydra_main\(([^()]*)\)")
+_MAIN = re.compile(r"hydra\.main\(([\s\S]{0,1000}?)(?:\n(?:async )?def |\n@|\Z)")
 _KEYWORD = re.compile(r"\b(config_path|config_name)\s*=\s*([\"'])([^\"']*)\2")
 _LITERAL = re.compile(r"[\"']([\w./-]+\.ya?ml)[\"']")
 _IMPORT = re.compile(r"(?m)^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))")
@@ -20,13 +20,15 @@ _FILES = 300
 Read = Callable[[str], "str | None"]
 
 
-def hydra_mains(text: str, path: str) -> Iterator[tuple[str, str]]:
-    """The folder and the name of each main configuration that `hydra.main` is given as literals."""
+def hydra_mains(text: str, path: str) -> Iterator[tuple[str | None, str]]:
+    """The folder and the name of each main configuration that `hydra.main` is given; None for a computed folder."""
     for match in _MAIN.finditer(text):
-        given = {name: value for name, _, value in _KEYWORD.findall(match[1] or match[2] or "")}
+        given = {name: value for name, _, value in _KEYWORD.findall(match[1])}
         if "config_name" in given:
-            folder = os.path.join(os.path.dirname(path), given.get("config_path", "."))
-            yield os.path.normpath(folder), given["config_name"].removesuffix(".yaml")
+            folder: str | None = None
+            if "config_path" in given or "config_path" not in match[1]:
+                folder = os.path.normpath(os.path.join(os.path.dirname(path), given.get("config_path", ".")))
+            yield folder, given["config_name"].removesuffix(".yaml")
 
 
 def literal_configs(text: str) -> list[str]:

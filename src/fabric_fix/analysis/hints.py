@@ -213,14 +213,18 @@ class Hints:
 
         saying: list[str] = []
         composing: list[str] = []
+        elsewhere: set[str] = set()
+        """Files that say where they go in another configuration."""
         for path, text in self._texts_of("yaml"):
             saying += [path] if hint_configs.MATTERS.search(text) else []
             composing += [path] if hint_configs.HAS_DEFAULTS.search(text) else []
+            elsewhere |= {path} if hint_configs.HAS_PACKAGE.match(text) else set()
         if not saying:
             return
         mains, named = self._readers(self._files["yaml"])
         governed = {os.path.dirname(path) for path in (*composing, *mains)}
-        for path in sorted({*mains, *_unnamed(composing, set(mains), governed)}):
+        unnamed = _unnamed([path for path in composing if path not in elsewhere], set(mains), governed)
+        for path in sorted({*mains, *unnamed}):
             for one in hint_configs.of_main(path, self._text, self._root):
                 yield from self._of_stated(one, mains.get(path, [None]))
         for path in saying:
@@ -243,8 +247,7 @@ class Hints:
             if not ("hydra" in text or ".yaml" in text or ".yml" in text):
                 continue
             for folder, name in hint_readers.hydra_mains(text, path):
-                file = os.path.join(folder, f"{name}.yaml")
-                if file in known_files:
+                for file in _configs_called(name, folder, configs):
                     mains.setdefault(file, []).append(path)
             for literal in hint_readers.literal_configs(text):
                 places = {os.path.normpath(os.path.join(at, literal)) for at in (self._root, os.path.dirname(path))}
@@ -288,13 +291,23 @@ def _is_passed_over(name: str) -> bool:
 
 
 def _is_excluded(strategy: str, accelerator: str | None) -> bool:
-    """Whether Fabric refuses a strategy beside an accelerator."""
+    """Whether Fabric refuses a strategy beside an accelerator, or makes the choice itself, which says nothing."""
+    if strategy == "auto":
+        return True
     excluded = EXCLUDED.get((accelerator or "").lower(), frozenset())
     return all(matches(family, excluded) for family in known.strategy_families(strategy, None, None))
 
 
 def _is_below(folder: str, tops: set[str]) -> bool:
     return any(folder == top or folder.startswith(top + os.sep) for top in tops)
+
+
+def _configs_called(name: str, folder: str | None, configs: list[str]) -> list[str]:
+    """The main configuration of that name; where its folder is computed, the only file of that name in the project."""
+    if folder is not None:
+        return [path for path in configs if path == os.path.join(folder, f"{name}.yaml")]
+    found = [path for path in configs if path.endswith(f"{os.sep}{name}.yaml")]
+    return found if len(found) == 1 else []
 
 
 def _unnamed(composing: list[str], named: set[str], governed: set[str]) -> Iterator[str]:
