@@ -13,6 +13,7 @@ if sys.platform != "linux":
     pytest.skip("processes are forked on Linux only", allow_module_level=True)
 
 from fabric_fix.forks import Forks
+from fabric_fix.records import replace
 
 SIZES = [10, 300_000, 10, 10, 2_000_000, 70_000, 70_000, *range(40)]
 JOBS = [Job(f"{n}.py", f"/{n}.py", bytes(size), ()) for n, size in enumerate(SIZES)]
@@ -40,6 +41,18 @@ def test_large_messages_go_both_ways_and_keep_their_order(processes: int) -> Non
 def test_a_result_that_says_nothing_is_the_jobs_own() -> None:
     found = list(Forks(2, unchanged).results(JOBS))
     assert all(result is not None and result.new == job.data and result.path == job.path for job, result in found)
+
+
+def test_what_a_result_depends_on_is_handed_on_with_it() -> None:
+    consulted = (("/requirements.txt", "12ab"),)
+
+    def examine(job: Job) -> FileResult:
+        return replace(unchanged(job) if len(job.data) == 10 else doubled(job), consulted=consulted)
+
+    found = list(Forks(2, examine).results(JOBS[:4]))
+    assert [result and (result.new == job.data, result.consulted) for job, result in found] == [
+        (len(job.data) == 10, consulted) for job in JOBS[:4]
+    ]
 
 
 @pytest.mark.parametrize("deadly", [{0}, {7}, {8, 9}, {46}, set(range(20))], ids=str)

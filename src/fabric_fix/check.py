@@ -25,6 +25,8 @@ class CheckResult(Record):
     gave_up: str | None = None
     visited: tuple[tuple[str, bool], ...] = ()
     """The real paths of the other files whose functions it calls, and whether that may show faults in them."""
+    consulted: tuple[tuple[str, str], ...] = ()
+    """Path and digest of the other files that this depends on."""
 
 
 class Surroundings(Record):
@@ -78,24 +80,27 @@ def check_text(
         shallow = Program(text, path, families, project, real, deep=False)
         visited = _visited(shallow, rules)
         if shallow.gave_up or not (_may_find(shallow, rules) or (not strategies and _has_hints(shallow))):
-            return CheckResult((), shallow.gave_up, visited)
+            return CheckResult((), shallow.gave_up, visited, project.dependencies())
     program = Program(text, path, families, project, real, importers=around.importers)
     if program.gave_up:
-        return CheckResult((), program.gave_up, visited)
+        return CheckResult((), program.gave_up, visited, project.dependencies())
     found = [finding for rule in rules for finding in rule().check(program)]
     if not strategies and (shown := undecided(program)):
         from fabric_fix.hinted import with_hints
 
         found = with_hints(program, found, rules, shown)
     own = [finding for finding in found if finding.span.line < SHIFT]
-    return CheckResult(tuple(sorted(own, key=lambda finding: finding.sort_key)), None, visited)
+    in_order = sorted(own, key=lambda finding: finding.sort_key)
+    return CheckResult(tuple(in_order), None, visited, project.dependencies())
 
 
 def visited_by(
     text: str, path: str, rules: Sequence[type[Rule]], strategies: tuple[str, ...], real: str, around: Surroundings
-) -> tuple[tuple[str, bool], ...]:
-    """The real paths of the files that a program calls, and whether that may show faults in them."""
-    return _visited(Program(text, path, _families(strategies), project_of(around), real, deep=False), rules)
+) -> CheckResult:
+    """Which files a program calls, and whether that may show faults in them; nothing of its own."""
+    project = project_of(around)
+    visited = _visited(Program(text, path, _families(strategies), project, real, deep=False), rules)
+    return CheckResult((), None, visited, project.dependencies())
 
 
 def _visited(program: Program, rules: Sequence[type[Rule]]) -> tuple[tuple[str, bool], ...]:

@@ -93,6 +93,15 @@ class FileResult(Record):
     problems: tuple[Problem, ...] = ()
     visited: tuple[tuple[str, bool], ...] = ()
     """The real paths of the other files whose functions it calls, and whether that may show faults in them."""
+    consulted: tuple[tuple[str, str], ...] = ()
+    """Path and digest (`digests.ABSENT` where nothing was) of the other files that this depends on."""
+    transient: bool = False
+    """Whether another look could have another result, as this one depended on memory, on time or on a bug."""
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the file stays as it is, and there is nothing to tell of it."""
+        return not self.outcomes and not self.problems and self.new == self.original
 
 
 def examine(job: Job) -> FileResult:
@@ -106,28 +115,24 @@ def examine(job: Job) -> FileResult:
     unchanged = FileResult(job.path, job.real, job.data, job.data, source.text, source.text)
     if job.visit_only:
         return _visit(job, source, unchanged)
+    repair = _Repair(job, source)
     try:
-        return _Repair(job, source).run(unchanged)
+        return repair.run(unchanged)
     except UnicodeEncodeError:
         message = f"its fixes need characters that {source.encoding} lacks; nothing was changed"
-        return _failed(unchanged, Problem(job.path, message, 1, 1))
+        return replace(unchanged, problems=(Problem(job.path, message, 1, 1),), consulted=tuple(repair.consulted))
     except Exception as error:  # the boundary: whatever one file brings down, the others are still done
-        return _failed(unchanged, explain_failure(job.path, source.text, error))
+        problem = explain_failure(job.path, source.text, error)
+        return replace(unchanged, problems=(problem,), transient=not isinstance(error, SyntaxError))
 
 
 def _visit(job: Job, source: Source, unchanged: FileResult) -> FileResult:
     """Which other files a program uses; one that cannot be analysed is not what was asked about, and says nothing."""
     try:
-        visited = visited_by(source.text, job.path, job.rules, job.strategies, job.real, job.around)
+        result = visited_by(source.text, job.path, job.rules, job.strategies, job.real, job.around)
     except Exception:
-        return unchanged
-    return replace(unchanged, visited=visited)
-
-
-def _failed(result: FileResult, problem: Problem) -> FileResult:
-    return FileResult(
-        result.path, result.real, result.original, result.original, result.text, result.text, problems=(problem,)
-    )
+        return replace(unchanged, transient=True)
+    return replace(unchanged, visited=result.visited, consulted=result.consulted)
 
 
 def explain_failure(path: str, text: str, error: Exception) -> Problem:
@@ -162,6 +167,9 @@ class _Repair:
         self._fixes: list[MadeFix] = []
         self._problems: list[Problem] = []
         self._visited: tuple[tuple[str, bool], ...] = ()
+        self._is_transient = False
+        self.consulted: dict[tuple[str, str], None] = {}
+        """Other files that the result depends on; one that changed meanwhile is there twice, and never right again."""
 
     def run(self, unchanged: FileResult) -> FileResult:
         self._live = [Tracked(finding, later=False, now=finding) for finding in self._look(self._text)]
@@ -187,6 +195,7 @@ class _Repair:
         )
         if text == self._source.text:
             self._visited = result.visited
+        self.consulted.update(dict.fromkeys(result.consulted))
         if result.gave_up and text == self._source.text:
             self._problems.append(Problem(job.path, f"not analysed completely: {result.gave_up}; {GIVEN_UP}", 1, 1))
         comments = silences(text) if result.findings else {}
@@ -218,6 +227,7 @@ class _Repair:
         try:
             found, lines = self._look(text), LineMap(self._text, text)
         except (SyntaxError, ValueError, RecursionError) as error:
+            self._is_transient = True
             return self._drop(applied, f"gives a file that cannot be analysed ({error})")
         if alive := survivors(applied, others, found, lines):
             rest = [one for one in applied if one not in alive] or applied[:-1]
@@ -279,6 +289,8 @@ class _Repair:
             tuple(self._fixes),
             tuple(self._problems),
             self._visited,
+            tuple(self.consulted),
+            self._is_transient,
         )
 
     def _outcome(self, tracked: Tracked) -> Outcome:

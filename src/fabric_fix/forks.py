@@ -140,7 +140,8 @@ class _Worker:
         number, job = self.jobs.popleft() if data is not None else (0, None)
         if data is None or job is None:
             raise EOFError
-        return number, pickle.loads(data) if data else _nothing(job)
+        result = pickle.loads(data)
+        return number, _nothing(job, *result) if isinstance(result, tuple) else result
 
     def close(self) -> None:
         """Close this side of its pipes, which ends it once it has nothing to do."""
@@ -171,15 +172,15 @@ def _end_after(work: Callable[[], None]) -> NoReturn:
 def _serve(source: int, sink: int, examine: Callable[[Job], FileResult]) -> None:
     while (data := _receive(source)) is not None:
         result = examine(pickle.loads(data))
-        said = result.outcomes or result.problems or result.new != result.original
-        _send(sink, pickle.dumps(result, pickle.HIGHEST_PROTOCOL) if said else b"")
+        said = (result.consulted, result.visited) if result.says_nothing else result
+        _send(sink, pickle.dumps(said, pickle.HIGHEST_PROTOCOL))
 
 
-def _nothing(job: Job) -> FileResult:
+def _nothing(job: Job, consulted: tuple[tuple[str, str], ...], visited: tuple[tuple[str, bool], ...]) -> FileResult:
     """The result of a job in whose file nothing is wrong."""
     from fabric_fix.engine import FileResult
 
-    return FileResult(job.path, job.real, job.data, job.data)
+    return FileResult(job.path, job.real, job.data, job.data, visited=visited, consulted=consulted)
 
 
 def _send(sink: int, data: bytes) -> None:

@@ -99,4 +99,4 @@ def _alone(job: Job) -> FileResult:
 
 def _died(job: Job) -> FileResult:
     problem = Problem(job.path, "brought down the process that analysed it", 1, 1)
-    return FileResult(job.path, job.real, job.data, job.data, problems=(problem,))
+    return FileResult(job.path, job.real, job.data, job.data, problems=(problem,), transient=True)

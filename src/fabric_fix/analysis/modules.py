@@ -19,6 +19,7 @@ from fabric_fix.analysis.frames import push_children
 from fabric_fix.analysis.known import LIBRARIES
 from fabric_fix.analysis.names import known_spellings
 from fabric_fix.analysis.relevance import Relevance
+from fabric_fix.digests import ABSENT, digest
 
 SHIFT = 10_000_000
 """Lines between the numbers of one file and those of the next."""
@@ -70,6 +71,8 @@ class Modules:
         self._imports: dict[str, frozenset[str]] = {}
         self._matter: dict[str, bool] = {}
         self._parsing: set[str] = set()
+        self.consulted: dict[str, str] = {}
+        """Digests of the files that an answer came from, by path; those that were looked for in vain count too."""
 
     # --- files --------------------------------------------------------------------------------------------------------
 
@@ -123,9 +126,11 @@ class Modules:
         if path not in self._bytes:
             try:
                 with open(path, "rb", buffering=0) as stream:
-                    self._bytes[path] = stream.read()
+                    data: bytes | None = stream.read()
             except OSError:
-                self._bytes[path] = None
+                data = None
+            self._bytes[path] = data
+            self.consulted[path] = ABSENT if data is None else digest(data)
         return self._bytes[path]
 
     def _text(self, path: str) -> str | None:
@@ -194,6 +199,7 @@ class Modules:
             if name and not _holds_python(found):
                 return None
         else:
+            self.consulted[place + ".py"] = self.consulted[os.path.join(place, "__init__.py")] = ABSENT
             return None
         inside = found == self.root or found.startswith(self.root + os.sep)
         return found if inside else None

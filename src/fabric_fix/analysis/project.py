@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from fabric_fix.analysis.modules import Modules
 
 if TYPE_CHECKING:
-    from fabric_fix.analysis.hints import Hint
+    from fabric_fix.analysis.hints import Hint, Hints
+
+from fabric_fix.digests import ABSENT, digest, digest_of, listing
 
 _NAMES = {"lightning": r"(?:pytorch-)?lightning(?:-fabric)?", "torch": "torch"}
 """Distributions, as a pattern of the names that they go by in requirements."""
@@ -32,6 +34,10 @@ class Project:
         """`beside` are files, by their real paths, that are to be read as other bytes than are on disk."""
         self.root = root
         self.modules = Modules(os.path.realpath(root) if root is not None else "", beside)
+        self.consulted: dict[str, str] = {}
+        """Digests of the files that an answer came from, by path; those that were not there count too."""
+        self._texts: dict[str, str] = {}
+        self._hints: Hints | None = None
         self._lowest: dict[str, tuple[int, ...] | None] = {}
 
     def requires_lightning(self, *version: int) -> bool:
@@ -46,28 +52,45 @@ class Project:
         lowest = self._lowest[package]
         return lowest is not None and lowest >= version
 
+    def dependencies(self) -> tuple[tuple[str, str], ...]:
+        """Path and digest of every file that an answer can have come from."""
+        hinted: dict[str, str] = {}
+        if self._hints is not None:
+            hinted = {path: listing(path) if os.path.isdir(path) else digest_of(path) for path in self._hints.read}
+        return tuple({**self.modules.consulted, **hinted, **self.consulted}.items())
+
     def hints(self, path: str, text: str) -> tuple[Hint, ...]:
         """The strategies that the files around a program say; the project is walked when this is asked first."""
         if self.root is None:
             return ()
         from fabric_fix.analysis.hints import around
 
-        return around(self.root).of(path, text)
+        self._hints = around(self.root)
+        return self._hints.of(path, text)
 
     def _bounds(self, name: str, pattern: str) -> list[tuple[int, ...]]:
         """The lower bounds that one file gives; a requirement without one counts as `()`."""
         if self.root is None:
             return []
-        try:
-            with open(os.path.join(self.root, name), encoding="utf-8", errors="replace") as stream:
-                text = stream.read()
-        except OSError:
-            return []
+        path = os.path.join(self.root, name)
+        if path not in self._texts:
+            self._texts[path] = self._read(path)
         found: list[tuple[int, ...]] = []
-        for specifiers in _requirements(text, pattern):
+        for specifiers in _requirements(self._texts[path], pattern):
             lows = re.findall(r"(?:>=|==|~=|>|\^)\s*(\d+(?:\.\d+)*)", specifiers)
             found.append(max((tuple(int(part) for part in low.split(".")) for low in lows), default=()))
         return found
+
+    def _read(self, path: str) -> str:
+        """The text of a file, or nothing when there is none to read."""
+        try:
+            with open(path, "rb") as stream:
+                data = stream.read()
+        except OSError:
+            self.consulted[path] = ABSENT
+            return ""
+        self.consulted[path] = digest(data)
+        return data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _requirements(text: str, pattern: str) -> list[str]:
