@@ -6,12 +6,21 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.runtime.runner import Runner
 
 _RUNTIME = ("torch", "lightning", "deepspeed")
+
+
+@pytest.fixture(autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache of the commands that a test runs: its own, and not in the folder that they look at."""
+    folder = tmp_path_factory.mktemp("cache") / "of-fabric-fix"
+    monkeypatch.setenv("FABRIC_FIX_CACHE_DIR", str(folder))
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,7 @@ def test_nothing_above_the_repository(tmp_path: Path) -> None:
         ("[tool.fabric-fix\n", "not valid TOML"),
         ("[tool.fabric-fix]\nstrategie = 'ddp'\n", "unknown key tool.fabric-fix.strategie; did you mean 'strategy'?"),
         ("[tool.fabric-fix]\nunsafe_fixes = true\n", "did you mean 'unsafe-fixes'?"),
-        ("[tool.fabric-fix]\nzzz = 1\n", "known keys: exclude"),
+        ("[tool.fabric-fix]\nzzz = 1\n", "known keys: cache-dir, exclude"),
         ("[tool.fabric-fix]\nstrategy = 3\n", "tool.fabric-fix.strategy must be a list of strings"),
         ("[tool.fabric-fix]\nselect = [1]\n", "tool.fabric-fix.select must be a list of strings"),
         ("[tool.fabric-fix]\nselect = ['FF9999']\n", "has no rule 'FF9999'"),

@@ -98,6 +98,13 @@ def _explain(context: click.Context, option: click.Parameter, word: str | None) 
     "--output-format", type=click.Choice(OUTPUT_FORMATS), default=None, help="How findings are reported. Default: text."
 )
 @click.option(
+    "--cache-dir",
+    envvar="FABRIC_FIX_CACHE_DIR",
+    metavar="PATH",
+    help="Where what was found out is kept for the next run. Default: .fabric_fix_cache in the root of the project.",
+)
+@click.option("--no-cache", is_flag=True, default=None, help="Neither use nor keep what was found out.")
+@click.option(
     "--stdin-filename", metavar="PATH", help="What '-' is called in reports, and where its settings are looked up."
 )
 @click.option(

@@ -26,6 +26,10 @@ class Settings(Record):
     verbose: bool | None = None
     base: str = ""
     """The folder that `exclude` is relative to."""
+    cache_dir: str | None = None
+    """The folder that keeps what was found out; without one it is in the root of the repository or project."""
+    no_cache: bool | None = None
+    """Whether nothing is kept; said on the command line only."""
 
     def over(self, other: Settings) -> Settings:
         """These settings where they say something, else the other ones."""
@@ -50,7 +54,7 @@ class Configs:
     """
 
     def __init__(self, command_line: Settings) -> None:
-        self._command_line = command_line
+        self.command_line = command_line
         self._known: dict[str, Settings | Problem] = {}
 
     def at(self, folder: str) -> Settings:
@@ -69,10 +73,10 @@ class Configs:
         except ConfigError as error:
             return error.problem
         if own is not None:
-            return self._command_line.over(own)
+            return self.command_line.over(own)
         parent = os.path.dirname(folder)
         if parent == folder or os.path.lexists(os.path.join(folder, ".git")):
-            return self._command_line
+            return self.command_line
         try:
             return self.at(parent)
         except ConfigError as error:
@@ -90,7 +94,10 @@ def read_settings(file: str) -> Settings | None:
     values = dict(_setting(file, key, value) for key, value in table.items())
     if values.get("quiet") and values.get("verbose"):
         raise ConfigError(Problem(file, "tool.fabric-fix.quiet and tool.fabric-fix.verbose exclude each other"))
-    return Settings(**values, base=os.path.dirname(file))
+    base = os.path.dirname(file)
+    if "cache_dir" in values:
+        values["cache_dir"] = os.path.join(base, values["cache_dir"])
+    return Settings(**values, base=base)
 
 
 def _load(file: str) -> dict[str, Any]:
@@ -149,6 +156,12 @@ def _flag(value: object) -> bool:
     return value
 
 
+def _folder(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("must be the path of a folder")
+    return os.path.expanduser(value)
+
+
 def _format(value: object) -> str:
     if value not in OUTPUT_FORMATS:
         raise ValueError(f"must be one of {', '.join(OUTPUT_FORMATS)}")
@@ -164,6 +177,7 @@ _READERS: Mapping[str, Callable[[object], Any]] = {
     "output-format": _format,
     "quiet": _flag,
     "verbose": _flag,
+    "cache-dir": _folder,
 }
 
 

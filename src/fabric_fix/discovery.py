@@ -143,6 +143,8 @@ class Discovery:
         if not is_top and not names.isdisjoint(("pyvenv.cfg", "conda-meta")):
             self.notes.append(f"{folder.path}: a virtual environment")
             return []
+        if not is_top and "CACHEDIR.TAG" in names and _is_own_cache(folder.real):
+            return []
         ignores = () if ".git" in names and not is_top else folder.ignores  # a repository in a repository
         if ".gitignore" in names:
             ignores += read_patterns(os.path.join(folder.real, ".gitignore"), folder.real)
@@ -210,6 +212,12 @@ class Discovery:
             if error.problem not in self.problems:
                 self.problems.append(error.problem)
             return None
+
+
+def _is_own_cache(folder: str) -> bool:
+    from fabric_fix.cache import is_cache
+
+    return is_cache(folder)
 
 
 def _rank(candidate: Candidate) -> tuple[bool, bool]:

@@ -16,6 +16,7 @@ NEVER_SOURCE = frozenset(
         ".bzr",
         ".direnv",
         ".eggs",
+        ".fabric_fix_cache",
         ".git",
         ".git-rewrite",
         ".hg",

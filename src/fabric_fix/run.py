@@ -6,10 +6,10 @@ import enum
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fabric_fix.config import ConfigError, Configs, Settings
-from fabric_fix.prefilter import is_relevant
+from fabric_fix.prefilter import chooses_strategy, is_relevant
 from fabric_fix.problem import Problem, os_reason
 from fabric_fix.records import replace
 from fabric_fix.streams import emit, read_input, say
@@ -17,11 +17,15 @@ from fabric_fix.streams import emit, read_input, say
 if TYPE_CHECKING:
     from fabric_fix.discovery import Candidate
     from fabric_fix.engine import FileResult, Job
+    from fabric_fix.recall import Recall
     from fabric_fix.report import Entry
     from fabric_fix.rule import Rule
+    from fabric_fix.surroundings import ProgramFile
 
 STDIN = "<stdin>"
 """What reports call standard input that was given no name."""
+MANY = 200
+"""Files, from which on it is faster to ask an index which of them matter than to read them all."""
 
 
 class Mode(enum.Enum):
@@ -30,6 +34,14 @@ class Mode(enum.Enum):
     FIX = enum.auto()
     CHECK = enum.auto()
     DIFF = enum.auto()
+
+
+class Request(NamedTuple):
+    """A file that matters, before anything is loaded that its analysis needs."""
+
+    candidate: Candidate
+    data: bytes
+    project_root: str
 
 
 class Run:
@@ -41,6 +53,12 @@ class Run:
         self._problems: list[Problem] = []
         self._entries: list[Entry] = []
         self._patched = 0
+        self._analysed = 0
+        self._recall: Recall | None = None
+        self._seen: list[tuple[Candidate, bytes]] = []
+        """The files that can matter, with their bytes, wherever they were met."""
+        self._walked: list[str] = []
+        self._projects: dict[str, list[ProgramFile]] = {}
         self._shown = command_line
         try:
             self._shown = self._configs.at(os.getcwd())
@@ -55,11 +73,15 @@ class Run:
         candidates = discovery.find(paths)
         self._problems += [problem for problem in discovery.problems if problem not in self._problems]
         self._remark(discovery.notes)
-        analysed = 0
-        for result in self._results(self._jobs(candidates), candidates, paths):
+        self._walked = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
+        uses_cache = not self._configs.command_line.no_cache
+        for result in self._results(self._requests(candidates, uses_cache), uses_cache):
             self._take(result)
-            analysed += 1
-        self._remark([f"{len(candidates)} files, {analysed} of them analysed"])
+        counts = f"{len(candidates)} files, {self._analysed} of them analysed"
+        if self._recall is not None:
+            self._remark(self._recall.close())
+            counts += f", {self._recall.known} known from earlier runs" if self._recall.known else ""
+        self._remark([counts])
         return self._finish()
 
     def standard_input(self, name: str | None) -> int:
@@ -71,14 +93,14 @@ class Run:
             return self._finish()
         real = os.path.realpath(name) if name else os.path.join(os.getcwd(), STDIN)
         result = None
-        job = self._stdin_job(name or STDIN, real, data)
-        for result in self._results([job] if job else [], [], []):
+        request = self._stdin_request(name or STDIN, real, data)
+        for result in self._results([request] if request else [], uses_cache=False):
             self._show_rewritten(result) if self._mode is Mode.FIX else self._show(result)
         if self._mode is Mode.FIX:
             emit(result.new if result else data)
         return self._finish(takes_stdout=self._mode is Mode.FIX)
 
-    def _stdin_job(self, path: str, real: str, data: bytes) -> Job | None:
+    def _stdin_request(self, path: str, real: str, data: bytes) -> Request | None:
         from fabric_fix.discovery import Candidate
 
         try:
@@ -87,21 +109,33 @@ class Run:
             if error.problem not in self._problems:
                 self._problems.append(error.problem)
             return None
-        return self._job(candidate, data)
+        return self._request(candidate, data)
 
-    def _jobs(self, candidates: Sequence[Candidate]) -> Iterator[Job]:
+    def _requests(self, candidates: Sequence[Candidate], uses_cache: bool) -> Iterator[Request]:
         """The few files that matter, each once, whatever its names; the bytes of the others are dropped at once."""
         known: set[tuple[int, int]] = set()
+        index = self._memory() if uses_cache and len(candidates) >= MANY else None
         for candidate in candidates:
+            if index is not None and not candidate.named and index.is_irrelevant(candidate):
+                continue
             try:
                 with open(candidate.real, "rb", buffering=0) as stream:
+                    status = os.fstat(stream.fileno()) if index is not None else None
                     data = stream.read()
             except OSError as error:
                 self._problems.append(Problem(candidate.path, f"cannot be read: {os_reason(error)}"))
                 continue
-            job = self._job(candidate, data)
-            if job is not None and not self._is_known(candidate, known):
-                yield job
+            request = self._request(candidate, data, status)
+            if request is not None and not self._is_known(candidate, known):
+                yield request
+
+    def _memory(self) -> Recall:
+        """What earlier runs found out."""
+        if self._recall is None:
+            from fabric_fix.recall import Recall
+
+            self._recall = Recall(self._mode is Mode.CHECK, self._project_digest)
+        return self._recall
 
     def _is_known(self, candidate: Candidate, known: set[tuple[int, int]]) -> bool:
         """Whether a file with several hard links was met under another name."""
@@ -117,26 +151,35 @@ class Run:
         known.add((status.st_dev, status.st_ino))
         return False
 
-    def _job(self, candidate: Candidate, data: bytes) -> Job | None:
-        if not is_relevant(data):
+    def _request(self, candidate: Candidate, data: bytes, status: os.stat_result | None = None) -> Request | None:
+        relevant, decides = is_relevant(data), chooses_strategy(data)
+        if relevant or decides:
+            self._seen.append((candidate, data))
+        if not relevant:
+            if status is not None and not decides:
+                self._memory().turned_down(candidate, status)
             if candidate.named and (b"\0" in data or not candidate.path.endswith((".py", ".pyw", ".pyi"))):
                 self._refuse_unless_python(candidate, data)
             return None
         if reason := candidate.left_out():
             self._remark([f"{candidate.path}: {reason}"])
             return None
-        from fabric_fix.check import Surroundings
-        from fabric_fix.engine import Job
         from fabric_fix.ignoring import project_root
 
-        settings, root = candidate.settings, project_root(os.path.dirname(candidate.real))
+        return Request(candidate, data, project_root(os.path.dirname(candidate.real)))
+
+    def _job(self, request: Request) -> Job:
+        from fabric_fix.check import Surroundings
+        from fabric_fix.engine import Job
+
+        settings = request.candidate.settings
         return Job(
-            candidate.path,
-            candidate.real,
-            data,
+            request.candidate.path,
+            request.candidate.real,
+            request.data,
             self._rules(settings),
             settings.strategy or (),
-            Surroundings(root),
+            Surroundings(request.project_root),
             bool(settings.unsafe_fixes),
             self._mode is Mode.CHECK,
         )
@@ -151,11 +194,17 @@ class Run:
 
         return select(all_rules(), settings.select, settings.ignore or ())
 
-    def _results(
-        self, jobs: Iterable[Job], candidates: Sequence[Candidate], paths: Sequence[str]
-    ) -> Iterator[FileResult]:
+    def _results(self, requests: Iterable[Request], uses_cache: bool) -> Iterator[FileResult]:
+        """Nothing is loaded for the cache before there is something to look up."""
+        coming = iter(requests)
+        first = next(coming, None)
+        if first is not None:
+            requests = chain((first,), coming)
+            yield from self._memory().results(requests, self._examined) if uses_cache else self._examined(requests)
+
+    def _examined(self, requests: Iterable[Request]) -> Iterator[FileResult]:
         """Nothing is loaded for the analysis before there is something to analyse."""
-        coming = iter(jobs)
+        coming = map(self._job, requests)
         first = next(coming, None)
         if first is not None:
             from fabric_fix.check import forget
@@ -163,19 +212,28 @@ class Run:
             from fabric_fix.workers import examine_all
 
             forget()
-            walked = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
-            whole = Whole(examine_all, lambda root: self._context(root, candidates, walked))
-            yield from whole.results(chain((first,), coming))
+            for result in Whole(examine_all, self._programs).results(chain((first,), coming)):
+                self._analysed += 1
+                yield result
 
-    def _context(self, root: str, candidates: Sequence[Candidate], walked: Sequence[str]) -> list[Job]:
-        """The files of a project that can be programs; what cannot be read of them is unknown."""
-        if not any(root == folder or root.startswith(folder.rstrip(os.sep) + os.sep) for folder in walked):
-            from fabric_fix.discovery import Discovery
+    def _programs(self, root: str) -> list[ProgramFile]:
+        """The files of a project that can be programs, named or not; what cannot be read of them is unknown."""
+        from fabric_fix.surroundings import programs, read
 
-            candidates = Discovery(self._configs).find([root])
-        from fabric_fix.surroundings import programs
+        if root not in self._projects:
+            covered = any(root == folder or root.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._walked)
+            if not covered:
+                from fabric_fix.discovery import Discovery
 
-        return programs(root, candidates)
+                self._seen += read(Discovery(self._configs).find([root]))
+            self._projects[root] = programs(root, self._seen)
+        return self._projects[root]
+
+    def _project_digest(self, root: str) -> str:
+        """Stands for all programs of a project as they are."""
+        from fabric_fix.digests import digest
+
+        return digest(*(part for one in self._programs(root) for part in (os.fsencode(one.real), b"\0", one.data)))
 
     def _take(self, result: FileResult) -> None:
         """Write a file, if that is what the run is for, and show the result."""

@@ -4,53 +4,50 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from fabric_fix.engine import Job
 from fabric_fix.prefilter import chooses_strategy, is_relevant
 
 if TYPE_CHECKING:
     from fabric_fix.discovery import Candidate
 
 
-def programs(root: str, candidates: Iterable[Candidate]) -> list[Job]:
+class ProgramFile(NamedTuple):
+    """A file that can be a program, as reports call it, where it is, and what is in it."""
+
+    path: str
+    real: str
+    data: bytes
+
+
+def read(candidates: Iterable[Candidate]) -> list[tuple[Candidate, bytes]]:
+    """The files that can matter, with their bytes; those that cannot be read are left out."""
+    found: list[tuple[Candidate, bytes]] = []
+    for candidate in candidates:
+        try:
+            with open(candidate.real, "rb", buffering=0) as stream:
+                data = stream.read()
+        except OSError:
+            continue
+        if is_relevant(data) or chooses_strategy(data):
+            found.append((candidate, data))
+    return found
+
+
+def programs(root: str, files: Iterable[tuple[Candidate, bytes]]) -> list[ProgramFile]:
     """The files under a root that use Fabric, and those beside or above them that may choose a strategy for them.
 
-    A job has no rules yet. Files that cannot be read are left out.
+    Each is there once; they are sorted by their paths.
     """
-    inside = [one for one in candidates if one.real.startswith(root.rstrip(os.sep) + os.sep)]
-    found: list[Job] = []
-    rest: list[tuple[Candidate, bytes]] = []
-    folders: set[str] = set()
-    for candidate in inside:
-        data = _read(candidate.real)
-        if is_relevant(data):
-            found.append(_job(candidate, data))
-            folders |= _folders_above(candidate.real, root)
-        elif chooses_strategy(data):
-            rest.append((candidate, data))
-    found += [_job(one, data) for one, data in rest if os.path.dirname(one.real) in folders]
+    inside = {one.real: (one, data) for one, data in files if one.real.startswith(root.rstrip(os.sep) + os.sep)}
+    using = {real for real, (one, data) in inside.items() if is_relevant(data) and not one.left_out()}
+    folders = {folder for real in using for folder in _folders_above(real, root)}
+    chosen = [real for real in inside if real in using or os.path.dirname(real) in folders]
+    return [ProgramFile(inside[real][0].path, real, inside[real][1]) for real in sorted(chosen)]
+
+
+def _folders_above(path: str, root: str) -> list[str]:
+    found = [os.path.dirname(path)]
+    while found[-1] != root and len(found[-1]) > len(root):
+        found.append(os.path.dirname(found[-1]))
     return found
-
-
-def _job(candidate: Candidate, data: bytes) -> Job:
-    return Job(candidate.path, candidate.real, data, ())
-
-
-def _folders_above(path: str, root: str) -> set[str]:
-    found: set[str] = set()
-    folder = os.path.dirname(path)
-    while folder.startswith(root):
-        found.add(folder)
-        if folder == root:
-            break
-        folder = os.path.dirname(folder)
-    return found
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb", buffering=0) as stream:
-            return stream.read()
-    except OSError:
-        return b""

@@ -16,6 +16,7 @@ from fabric_fix.records import replace
 
 if TYPE_CHECKING:
     from fabric_fix.engine import FileResult, Job
+    from fabric_fix.surroundings import ProgramFile
 
 MAX_PASSES = 4
 """Times that files are examined beside what the others become."""
@@ -27,12 +28,11 @@ class Whole:
     def __init__(
         self,
         examine: Callable[[Iterable[Job]], Iterable[FileResult]],
-        context: Callable[[str], Sequence[Job]],
+        context: Callable[[str], Sequence[ProgramFile]],
     ) -> None:
         """`context` gives the files of a project that can be programs, by its root, those of the run among them."""
         self._examine = examine
         self._context = context
-        self._contexts: dict[str, Sequence[Job]] = {}
 
     def results(self, jobs: Iterable[Job]) -> list[FileResult]:
         """The results of the jobs, in their order."""
@@ -81,24 +81,21 @@ class Whole:
                 by_root.setdefault(job.around.root, []).append(job)
         for root, targets in by_root.items():
             named = {job.real for job in targets}
-            if root not in self._contexts:
-                self._contexts[root] = self._context(root)
-            others = [job for job in self._contexts[root] if job.real not in named]
+            others = [file for file in self._context(root) if file.real not in named]
             if others:
                 found += _leading(root, named, others, targets[0])
         return list(self._examine(found)) if found else []
 
 
-def _leading(root: str, targets: set[str], others: Sequence[Job], like: Job) -> list[Job]:
+def _leading(root: str, targets: set[str], others: Sequence[ProgramFile], like: Job) -> list[Job]:
     """The programs among some files that lead to the targets by their imports."""
     from fabric_fix.analysis.modules import Modules
 
     modules = Modules(os.path.realpath(root), dict(like.around.beside))
-    by_path = {job.real: job for job in others}
+    by_path = {file.real: file for file in others}
     leading = {path for target in targets for path in modules.importers(target, by_path)}
     around = replace(like.around, importers=())
-    settings = {"rules": like.rules, "strategies": like.strategies, "around": around, "visit_only": True}
-    return [replace(by_path[path], **settings) for path in sorted(leading)]
+    return [replace(like, **by_path[path]._asdict(), around=around, visit_only=True) for path in sorted(leading)]
 
 
 def _may_speak_for(user: str, path: str, root: str | None) -> bool:
