@@ -1,12 +1,16 @@
 """Figure: over the source distribution of litgpt, at least 50 times faster than torchfix and than Fixit.
 
+That is without a cache. With the one that a first run leaves, a second run takes less than 0.2 s of processor time.
+
 python -m benchmarks.litgpt
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,6 +30,8 @@ from benchmarks.common import (
 
 PEERS = ["torchfix", "fixit"]
 TIMES_FASTER = 50
+SECOND_RUN = 0.2
+"""Seconds of processor time."""
 
 
 def main() -> int:
@@ -35,15 +41,14 @@ def main() -> int:
     commands = options.peers or tool_environment("peers", [*PEERS, "setuptools<81"], options.cache)
     litgpt = fetch_source("litgpt", options.cache)
     print(f"{litgpt.name}: {sum(1 for _ in litgpt.rglob('*.py'))} Python files\n")
-    check = [*without_cache(options.fabric_fix), "--check", "."]
-    timings = measure_alternately({"fabric-fix --check": check}, litgpt, options.rounds)
+    ours, second = time_ours(options.fabric_fix, litgpt, options.rounds)
     peers = [
         time_peer("torchfix", [str(commands / "torchfix"), "."], litgpt, options.peer_rounds),
         time_peer("fixit lint", [str(commands / "fixit"), "lint", "."], litgpt, options.peer_rounds),
     ]
-    ours = timings["fabric-fix --check"]
-    print_timings([ours, *peers])
-    return judge([ratio(ours, peer) for peer in peers])
+    print_timings([ours, second, *peers])
+    processor = Figure("processor time of a second run", statistics.median(second.processor), SECOND_RUN, "s")
+    return judge([*(ratio(ours, peer) for peer in peers), processor])
 
 
 def parse_options() -> argparse.Namespace:
@@ -54,6 +59,18 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=10, help="runs of fabric-fix")
     parser.add_argument("--peer-rounds", type=int, default=2, help="runs of torchfix and of Fixit, half a minute each")
     return parser.parse_args()
+
+
+def time_ours(fabric_fix: str, folder: Path, rounds: int) -> tuple[Timing, Timing]:
+    """Time runs that keep nothing, and runs with what the first of them has left in a cache."""
+    plain, second = "fabric-fix --check --no-cache", "fabric-fix --check, a second run"
+    with tempfile.TemporaryDirectory() as cache:
+        commands = {
+            plain: [*without_cache(fabric_fix), "--check", "."],
+            second: [fabric_fix, "--cache-dir", cache, "--check", "."],
+        }
+        timings = measure_alternately(commands, folder, rounds)
+    return timings[plain], timings[second]
 
 
 def time_peer(name: str, command: Sequence[str], folder: Path, rounds: int) -> Timing:
