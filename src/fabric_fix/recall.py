@@ -47,6 +47,8 @@ class Recall:
         self._caches: dict[str, Cache] = {}
         self._homes: dict[str, str] = {}
         self._indexes: dict[tuple[str, str], Index] = {}
+        self._index_at: dict[tuple[str, str | None], Index] = {}
+        """The same by folder and setting, as this is asked for every file of a large tree."""
 
     # --- results ------------------------------------------------------------------------------------------------------
 
@@ -101,11 +103,15 @@ class Recall:
         self._index(candidate).add(candidate.real, status)
 
     def _index(self, candidate: Candidate) -> Index:
-        home, cache = self._home(candidate), self._cache(candidate)
-        index = self._indexes.get((home, cache.folder))
+        place = os.path.dirname(candidate.real), candidate.settings.cache_dir
+        index = self._index_at.get(place)
         if index is None:
-            key = digest(repr((tool(), home)).encode())
-            index = self._indexes[home, cache.folder] = Index(cache, key)
+            home, cache = self._home(candidate), self._cache(candidate)
+            index = self._indexes.get((home, cache.folder))
+            if index is None:
+                key = digest(repr((tool(), home)).encode())
+                index = self._indexes[home, cache.folder] = Index(cache, key)
+            self._index_at[place] = index
         return index
 
     # --- folders ------------------------------------------------------------------------------------------------------
