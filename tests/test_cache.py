@@ -18,6 +18,7 @@ import pytest
 
 from fabric_fix import cache, recall
 from fabric_fix.cache import Cache
+from fabric_fix.check import Surroundings
 from fabric_fix.config import Settings
 from fabric_fix.digests import ABSENT, FileDigests, digest
 from fabric_fix.discovery import Discovery
@@ -219,7 +220,7 @@ def test_requirements_of_the_project_renew_what_depends_on_them(start: Start, pr
 
 def test_a_result_says_which_files_it_depends_on(project: Path) -> None:
     (project / "setup.py").write_bytes(b"torch\r\n")
-    job = Job("f.py", str(project / "f.py"), FUSED.encode(), all_rules(), project_root=str(project))
+    job = Job("f.py", str(project / "f.py"), FUSED.encode(), all_rules(), around=Surroundings(str(project)))
     consulted = dict(examine(job).consulted)
     assert consulted[str(project / "setup.py")] == digest(b"torch\r\n")
     assert consulted[str(project / "requirements.txt")] == ABSENT
