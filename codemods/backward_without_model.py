@@ -48,7 +48,7 @@ class BackwardWithoutModel(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `backward` calls without `model=` where DeepSpeed has several models."""
-        for node, events in program.backwards().items():
+        for node, events in program.own(program.backwards()).items():
             faulty = [event for event in events if _needs_model(event)]
             if faulty:
                 yield self._judge(program, node, faulty)

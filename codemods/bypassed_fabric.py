@@ -46,7 +46,7 @@ class BypassedFabric(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find set-up and backward calls on a strategy."""
-        for node, events in program.strategy_calls().items():
+        for node, events in program.own(program.strategy_calls()).items():
             method = events[0].method
             if any("own" in event.strategies for event in events) or inside_fabric(program, node):
                 continue

@@ -41,7 +41,7 @@ class DeepspeedAccumulation(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find backward calls that run again before their optimizer steps."""
-        for node, events in program.backwards().items():
+        for node, events in program.own(program.backwards()).items():
             if any(_accumulates(program, event) for event in events):
                 message = (
                     "under DeepSpeed only the last `backward` before `step()` counts: gradients are not accumulated"

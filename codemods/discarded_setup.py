@@ -47,7 +47,9 @@ class DiscardedSetup(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find set-up calls whose result goes nowhere."""
-        found = [(node, setups) for node, setups in program.setups().items() if _is_lost(program, node, setups)]
+        found = [
+            (node, setups) for node, setups in program.own(program.setups()).items() if _is_lost(program, node, setups)
+        ]
         together = _together(program, found) if len(found) > MOST_ALONE else None
         for node, setups in found:
             yield self._judge(program, node, program.syntax.statement(node), setups, together)

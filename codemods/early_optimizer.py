@@ -87,7 +87,8 @@ class EarlyOptimizer(Rule):
         setups: list[Setup],
     ) -> Finding:
         call, of_model = next(iter(setups_of_model(program, model).items()))
-        node = _creation_call(setups, position) or call
+        made = _creation_call(setups, position)
+        node = made if made is not None and program.owns(made) else optimizer if made is not None else call
         message = f"{wants(wanted, 'shard')} the parameters: create the optimizer after `{of_model[0].method}`"
         place = place_of_setup(program, call, of_model)
         edits = place if isinstance(place, str) else _moving(program, place, optimizer)

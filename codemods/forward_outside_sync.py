@@ -70,7 +70,7 @@ class ForwardOutsideSync(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `no_backward_sync` blocks without the forward of their backward."""
-        for node, events in program.no_syncs().items():
+        for node, events in program.own(program.no_syncs()).items():
             block = _block_of(program, node)
             if block is None or events[0].via != "fabric" or not any(_synchronises(event) for event in events):
                 continue

@@ -65,7 +65,7 @@ class JointSetup(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find joint set-ups under XLA FSDP, model parallel, and FSDP that shards late."""
-        for node, setups in program.setups().items():
+        for node, setups in program.own(program.setups()).items():
             if setups[0].method != "setup" or not optimizer_arguments(setups):
                 continue
             wanted = families(setups) & known.SEPARATE_ONLY

@@ -44,7 +44,7 @@ class MisplacedArgument(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find schedulers and loaders among the optimizers of `setup`."""
-        for node, setups in program.setups().items():
+        for node, setups in program.own(program.setups()).items():
             if setups[0].method != "setup" or setups[0].starred:
                 continue
             optimizers = [argument for argument in setups[0].args if argument.name is None][1:]

@@ -53,7 +53,7 @@ class MissingSetup(Rule):
         """Find raw models behind `backward` and `no_backward_sync`."""
         seen: set[Obj] = set()
         events: list[tuple[Call, list[Obj]]] = []
-        for kind in (program.backwards(), program.no_syncs()):
+        for kind in (program.own(program.backwards()), program.own(program.no_syncs())):
             for _node, calls in kind.items():
                 models = [_never_set_up(program, call) for call in calls]
                 if models and all(models):  # in every context

@@ -37,7 +37,7 @@ class ModelNoSync(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `no_sync()` of wrapped modules."""
-        for node, events in program.no_syncs().items():
+        for node, events in program.own(program.no_syncs()).items():
             of_model = [event for event in events if event.via in ("model", "raw") or _of_raw(node, event)]
             models = {raw(obj) for event in of_model for obj in event.args[0].value}
             if _asks_for_it(program, node) or any(_has_own(model) for model in models):

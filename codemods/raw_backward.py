@@ -50,7 +50,7 @@ class RawBackward(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `loss.backward()` on losses of set-up models."""
-        for node, events in program.plain_backwards().items():
+        for node, events in program.own(program.plain_backwards()).items():
             faulty = [event for event in events if _is_faulty(program, event)]
             if faulty and not _chosen(program, node, events):
                 yield self._judge(program, node, events, faulty)

@@ -70,7 +70,7 @@ class RepeatedSetup(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find set-ups of what is set up already."""
-        for node, setups in program.setups().items():
+        for node, setups in program.own(program.setups()).items():
             finding = None if any(setup.starred for setup in setups) else self._judge(program, node, setups)
             if finding is not None and not _on_purpose(program, node, setups[0]):
                 yield finding

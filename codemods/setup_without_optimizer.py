@@ -38,7 +38,7 @@ class SetupWithoutOptimizer(Rule):
     def check(self, program: Program) -> Iterator[Finding]:
         """Find models that are set up alone under ZeRO stage 1 or 2."""
         apart = _set_up_apart(program)
-        for node, setups in program.setups().items():
+        for node, setups in program.own(program.setups()).items():
             if setups[0].method not in ("setup", "setup_module") or setups[0].starred or optimizer_arguments(setups):
                 continue
             zero = {f for f in families(setups) if known.is_deepspeed(f)} - _TAKES_NONE

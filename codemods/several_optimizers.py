@@ -37,7 +37,7 @@ class SeveralOptimizers(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find joint and separate set-ups that give one model several optimizers."""
-        for node, setups in program.setups().items():
+        for node, setups in program.own(program.setups()).items():
             if not any(known.is_deepspeed(f) for f in families(setups)):
                 continue
             count = _most_for_one_model(program, setups)

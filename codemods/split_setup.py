@@ -76,7 +76,7 @@ class SplitSetup(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `setup_optimizers` under DeepSpeed or XLA."""
-        for node, setups in program.setups().items():
+        for node, setups in program.own(program.setups()).items():
             if setups[0].method != "setup_optimizers":
                 continue
             wanted = known.joint_only(families(setups))
@@ -158,7 +158,7 @@ def _pairs(program: Program, optimizer: Place, wanted: frozenset[str]) -> list[P
     if not count:
         return "the call has no optimizer"
     for position in range(count):
-        model = only(models_of(program, optimizer.setups, position))
+        model = _model(program, optimizer.setups, position)
         found = _module_setup(program, optimizer, position, model)
         if isinstance(found, str):
             return found
@@ -167,6 +167,16 @@ def _pairs(program: Program, optimizer: Place, wanted: frozenset[str]) -> list[P
     if any(known.is_deepspeed(f) for f in wanted) and any(len(pair.optimizers) > 1 for pair in pairs.values()):
         return "DeepSpeed takes one optimizer for a model: put the parameters into groups of one optimizer"
     return sorted(pairs.values(), key=lambda pair: pair.module.index)
+
+
+def _model(program: Program, setups: list[Setup], position: int) -> Obj | None:
+    """The model of an optimizer, one of them where each caller of the function has its own; None for several."""
+    models = models_of(program, setups, position)
+    one_each = all(len(models_of(program, [setup], position)) == 1 for setup in setups)
+    calls = [set(setups_of_model(program, model)) for model in models]
+    if len({setup.frame for setup in setups}) == len(setups) and one_each and all(c == calls[0] for c in calls):
+        return min(models, key=lambda model: model.serial)
+    return only(models)
 
 
 def _module_setup(program: Program, optimizer: Place, position: int, model: Obj | None) -> Pair | str:

@@ -95,7 +95,12 @@ def _faulty(program: Program) -> dict[Wrapped, list[Use]]:
     found: dict[Wrapped, list[Use]] = {}
     by_setup: dict[tuple[ast.Call, str], Wrapped] = {}
     for use in program.uses():
-        if use.kind not in _MESSAGES or not use.after or (use.node, use.kind, use.frame) in also_wrapped:
+        if (
+            not program.owns(use.node)
+            or use.kind not in _MESSAGES
+            or not use.after
+            or (use.node, use.kind, use.frame) in also_wrapped
+        ):
             continue
         if isinstance(use.obj, Wrapped) or not _works(use, trained) or _through_strategy(use):
             continue

@@ -44,7 +44,7 @@ class StrategyNoBackwardSync(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `no_backward_sync` called on a strategy or on its control."""
-        for node, events in program.no_syncs().items():
+        for node, events in program.own(program.no_syncs()).items():
             past = [event for event in events if event.via in ("strategy", "control")]
             if past and not any("own" in event.strategies for event in past) and not inside_fabric(program, node):
                 yield self._judge(program, node, past)

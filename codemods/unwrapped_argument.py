@@ -36,8 +36,8 @@ class UnwrappedArgument(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `.module` and its kin in `no_backward_sync` and `backward(model=…)`."""
-        groups: list[Sequence[Call]] = [e for e in program.no_syncs().values() if e[0].via == "fabric"]
-        groups += program.backwards().values()
+        groups: list[Sequence[Call]] = [e for e in program.own(program.no_syncs()).values() if e[0].via == "fabric"]
+        groups += program.own(program.backwards()).values()
         for events in groups:
             finding = self._judge(program, events)
             if finding is not None:

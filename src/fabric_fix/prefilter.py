@@ -16,3 +16,8 @@ def is_relevant(data: bytes) -> bool:
 def chooses_strategy(data: bytes) -> bool:
     """Whether a file that is no Fabric program itself can say which strategy one runs with."""
     return b"strategy" in data and b"import" in data
+
+
+def is_trained(data: bytes) -> bool:
+    """Whether a file goes backward: if a Fabric program uses it, that matters although it does not name Fabric."""
+    return b".backward(" in data or b".no_backward_sync(" in data

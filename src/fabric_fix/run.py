@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric_fix.config import ConfigError, Configs, Settings
-from fabric_fix.prefilter import chooses_strategy, is_relevant
+from fabric_fix.prefilter import chooses_strategy, is_relevant, is_trained
 from fabric_fix.problem import Problem, os_reason
 from fabric_fix.records import replace
 from fabric_fix.streams import emit, read_input, say
@@ -58,6 +58,10 @@ class Run:
         self._seen: list[tuple[Candidate, bytes]] = []
         """The files that can matter, with their bytes, wherever they were met."""
         self._walked: list[str] = []
+        self._asked: dict[str, Candidate] = {}
+        """The files that the run is to look at, by their real paths."""
+        self._candidates: dict[str, Candidate] = {}
+        """These, and those around them that were looked for."""
         self._projects: dict[str, list[ProgramFile]] = {}
         self._shown = command_line
         try:
@@ -73,6 +77,8 @@ class Run:
         candidates = discovery.find(paths)
         self._problems += [problem for problem in discovery.problems if problem not in self._problems]
         self._remark(discovery.notes)
+        self._asked = {candidate.real: candidate for candidate in candidates}
+        self._candidates = dict(self._asked)
         self._walked = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
         uses_cache = not self._configs.command_line.no_cache
         for result in self._results(self._requests(candidates, uses_cache), uses_cache):
@@ -153,6 +159,7 @@ class Run:
 
     def _request(self, candidate: Candidate, data: bytes, status: os.stat_result | None = None) -> Request | None:
         relevant, decides = is_relevant(data), chooses_strategy(data)
+        relevant = relevant or (candidate.named and is_trained(data))
         if relevant or decides:
             self._seen.append((candidate, data))
         if not relevant:
@@ -212,7 +219,8 @@ class Run:
             from fabric_fix.workers import examine_all
 
             forget()
-            for result in Whole(examine_all, self._programs).results(chain((first,), coming)):
+            whole = Whole(examine_all, self._programs, self._mentioning, self._unasked)
+            for result in whole.results(chain((first,), coming)):
                 self._analysed += 1
                 yield result
 
@@ -221,13 +229,42 @@ class Run:
         from fabric_fix.surroundings import programs, read
 
         if root not in self._projects:
-            covered = any(root == folder or root.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._walked)
-            if not covered:
+            if not self._covers(root):
                 from fabric_fix.discovery import Discovery
 
-                self._seen += read(Discovery(self._configs).find([root]))
+                around = Discovery(self._configs).find([root])
+                self._candidates.update((one.real, one) for one in around)
+                self._seen += read(around)
             self._projects[root] = programs(root, self._seen)
         return self._projects[root]
+
+    def _mentioning(self, root: str, names: frozenset[str]) -> list[ProgramFile]:
+        """The files of a project that import something of one of these names."""
+        from fabric_fix.surroundings import mentioning
+
+        if not self._covers(root):
+            self._programs(root)
+        return mentioning(root, self._candidates.values(), names)
+
+    def _unasked(self, real: str) -> Job | None:
+        """The job of a file that the run came by, and that does not name Fabric."""
+        from fabric_fix.ignoring import project_root
+
+        candidate = self._asked.get(real)
+        if candidate is None or candidate.left_out():
+            return None
+        try:
+            with open(real, "rb", buffering=0) as stream:
+                data = stream.read()
+        except OSError:
+            return None
+        if not is_trained(data):
+            return None
+        return self._job(Request(candidate, data, project_root(os.path.dirname(real))))
+
+    def _covers(self, root: str) -> bool:
+        """Whether the run walks a whole project."""
+        return any(root == folder or root.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._walked)
 
     def _project_digest(self, root: str) -> str:
         """Stands for all programs of a project as they are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,6 +32,22 @@ def read(candidates: Iterable[Candidate]) -> list[tuple[Candidate, bytes]]:
             continue
         if is_relevant(data) or chooses_strategy(data):
             found.append((candidate, data))
+    return found
+
+
+def mentioning(root: str, candidates: Iterable[Candidate], names: frozenset[str]) -> list[ProgramFile]:
+    """The files under a root in which an import names one of these modules."""
+    import re
+
+    words = b"|".join(re.escape(name.encode("utf-8", "surrogateescape")) for name in sorted(names))
+    pattern = re.compile(rb"import[^\n]*\b(?:" + words + rb")\b|from[^\n]*\b(?:" + words + rb")\b[^\n]*import")
+    found: list[ProgramFile] = []
+    for candidate in sorted(candidates, key=lambda one: one.real):
+        if candidate.real.startswith(root.rstrip(os.sep) + os.sep):
+            with contextlib.suppress(OSError), open(candidate.real, "rb", buffering=0) as stream:
+                data = stream.read()
+                if pattern.search(data):
+                    found.append(ProgramFile(candidate.path, candidate.real, data))
     return found
 
 

@@ -29,62 +29,116 @@ class Whole:
         self,
         examine: Callable[[Iterable[Job]], Iterable[FileResult]],
         context: Callable[[str], Sequence[ProgramFile]],
+        mentioning: Callable[[str, frozenset[str]], Sequence[ProgramFile]],
+        unasked: Callable[[str], Job | None],
     ) -> None:
-        """`context` gives the files of a project that can be programs, by its root, those of the run among them."""
+        """What is around the jobs comes from three functions.
+
+        `context` gives the files of a project that use Fabric, by its root; `mentioning` gives those in which one of
+        some names stands, whatever they use; `unasked` gives the job of a file that the run was to look at, and that
+        does not name Fabric itself.
+        """
         self._examine = examine
         self._context = context
+        self._mentioning = mentioning
+        self._unasked = unasked
+        self._flagged: set[str] = set()
+        """The real paths of files that something may be found in, as the others were at first or have become."""
 
     def results(self, jobs: Iterable[Job]) -> list[FileResult]:
-        """The results of the jobs, in their order."""
+        """The results of the jobs, in their order; then those of files that only others make matter."""
         kept: list[Job] = []
         results = list(self._examine(_noted(jobs, kept)))
-        results, linked = self._with_users(kept, results)
+        linked = self._with_users(kept, results)
         beside: dict[str, bytes] = {}
         for _ in range(MAX_PASSES):
             changed = {one.real: one.new for one in results if one.new != one.original and one.real in linked}
             if changed == beside:
                 return results
-            beside = changed
+            beside, before = changed, results
             again = [_beside(job, beside) for job in kept]
-            before = results
-            results, linked = self._with_users(again, list(self._examine(again)))
+            results = list(self._examine(again))
+            linked = self._with_users(again, results)
         return [_unsettled(one, other) for one, other in zip(results, before, strict=True)]
 
-    def _with_users(self, jobs: Sequence[Job], results: list[FileResult]) -> tuple[list[FileResult], set[str]]:
-        """The results, with those done again that other files have a say in; and the files that are tied to others."""
+    def _with_users(self, jobs: list[Job], results: list[FileResult]) -> set[str]:
+        """Examine those again that other files have a say in; gives the files that are tied to others."""
+        self._flagged |= {job.real for job, result in zip(jobs, results, strict=True) if result.outcomes}
+        visits = [*results, *self._visits(jobs)]
+        self._take_unasked(jobs, results, visits)
+        visits += self._visits_of_others(jobs)
         places = {job.real: number for number, job in enumerate(jobs)}
         users: dict[str, list[str]] = {}
-        flagged = {job.real for job, result in zip(jobs, results, strict=True) if result.outcomes}
         linked: set[str] = set()
-        for result in [*results, *self._visits(jobs)]:
+        for result in visits:
             for path, found in result.visited:
                 linked |= {path, result.real}
                 if path in places and _may_speak_for(result.real, path, jobs[places[path]].around.root):
                     users.setdefault(path, []).append(result.real)
-                    if found:
-                        flagged.add(path)
-        numbers = sorted(places[path] for path in users if path in flagged)
-        again = [
-            replace(jobs[n], around=replace(jobs[n].around, importers=tuple(sorted(users[jobs[n].real]))))
-            for n in numbers
-        ]
+                    self._flagged |= {path} if found else set()
+        numbers = sorted(places[path] for path in users if path in self._flagged)
+        again = [_with_importers(jobs[number], users[jobs[number].real]) for number in numbers]
         for number, result in zip(numbers, self._examine(again) if again else (), strict=True):
             results[number] = replace(result, visited=results[number].visited)
-        return results, linked
+        return linked
+
+    def _take_unasked(self, jobs: list[Job], results: list[FileResult], visits: Sequence[FileResult]) -> None:
+        """Add the files that do not name Fabric, and in which what others do with them may be wrong."""
+        known = {job.real for job in jobs}
+        for path in sorted({path for result in visits for path, found in result.visited if found} - known):
+            job = self._unasked(path)
+            if job is not None:
+                jobs.append(_beside(job, dict(jobs[0].around.beside)))
+                results.append(_nothing(job))
 
     def _visits(self, jobs: Sequence[Job]) -> list[FileResult]:
         """What the programs call that are not examined themselves, and lead to files that are."""
         found: list[Job] = []
-        by_root: dict[str, list[Job]] = {}
-        for job in jobs:
-            if job.around.root is not None:
-                by_root.setdefault(job.around.root, []).append(job)
-        for root, targets in by_root.items():
+        for root, targets in _by_root(jobs).items():
             named = {job.real for job in targets}
             others = [file for file in self._context(root) if file.real not in named]
             if others:
                 found += _leading(root, named, others, targets[0])
         return list(self._examine(found)) if found else []
+
+    def _visits_of_others(self, jobs: Sequence[Job]) -> list[FileResult]:
+        """What the files call that do not name Fabric, and lead to one that something is found in."""
+        found: list[Job] = []
+        for root, targets in _by_root(job for job in jobs if job.real in self._flagged).items():
+            known = {job.real for job in jobs} | {file.real for file in self._context(root)}
+            names = frozenset(name for job in targets for name in _names(job.real))
+            others = [file for file in self._mentioning(root, names) if file.real not in known]
+            if others:
+                found += _leading(root, {job.real for job in targets}, others, targets[0])
+        return list(self._examine(found)) if found else []
+
+
+def _by_root(jobs: Iterable[Job]) -> dict[str, list[Job]]:
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        if job.around.root is not None:
+            found.setdefault(job.around.root, []).append(job)
+    return found
+
+
+def _names(path: str) -> list[str]:
+    """What an import of a file has to say: its name, or that of its package, which may pass its names on."""
+    folder, file = os.path.split(path)
+    name = file.removesuffix(".py")
+    packaged = os.path.isfile(os.path.join(folder, "__init__.py"))
+    return (
+        [os.path.basename(folder)] if name == "__init__" else [name, *([os.path.basename(folder)] if packaged else [])]
+    )
+
+
+def _with_importers(job: Job, users: Sequence[str]) -> Job:
+    return replace(job, around=replace(job.around, importers=tuple(sorted(set(users)))))
+
+
+def _nothing(job: Job) -> FileResult:
+    from fabric_fix.engine import FileResult
+
+    return FileResult(job.path, job.real, job.data, job.data)
 
 
 def _leading(root: str, targets: set[str], others: Sequence[ProgramFile], like: Job) -> list[Job]:

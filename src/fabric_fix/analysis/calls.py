@@ -23,6 +23,7 @@ from fabric_fix.analysis.objects import (
     Function,
     Inside,
     Instance,
+    Lazy,
     Obj,
     Partial,
     Sequence,
@@ -32,6 +33,9 @@ from fabric_fix.analysis.objects import (
     Wrapped,
     raws,
 )
+
+SHORT = 12
+"""Lines of a function of another file that is followed with a model even where only little is looked into."""
 
 
 def call(it: Interpreter, node: ast.Call) -> Value:
@@ -135,6 +139,9 @@ def apply(it: Interpreter, node: ast.Call, obj: Obj, args: list[Argument]) -> Va
             return call_function(it, obj.function, node, args, obj.receiver)
         return call_method(it, node, obj.receiver, obj.name, args)
     if isinstance(obj, External):
+        inside = imports.open_call(it, obj, args) if isinstance(obj, Lazy) else EMPTY
+        if inside:
+            return _each(it, inside, lambda found: apply(it, node, found, args))
         return library.call_external(it, node, obj.path, args)
     if isinstance(obj, Partial):
         return _call_partial(it, node, obj, args)
@@ -339,10 +346,16 @@ def _aside(it: Interpreter, function: Function, chain: list[Frame], args: list[A
     source = function.closure.source
     if source is it.walked or source.relevance.says_strategy(function.node):
         return others >= MAX_ASIDE
+    if not (it.deep or _is_short(function)):
+        return True
     given = (receiver,) if receiver is not None else ()
-    if it.deep and imports.matters(it, (*given, *(obj for argument in args for obj in argument.value))):
-        return others >= MAX_ASIDE
-    return not it.deep or others > 0
+    matters = imports.matters(it, (*given, *(obj for argument in args for obj in argument.value)))
+    return others >= (MAX_ASIDE if matters else 1)
+
+
+def _is_short(function: Function) -> bool:
+    """Whether a function is a few lines that are worth a look at first sight."""
+    return (function.node.end_lineno or 0) - function.node.lineno < SHORT
 
 
 def _is_abstract(function: Function) -> bool:

@@ -7,7 +7,8 @@ import ast
 from fabric_fix.analysis import imports, known
 from fabric_fix.analysis.expressions import evaluate, quiet
 from fabric_fix.analysis.interp import Interpreter
-from fabric_fix.analysis.objects import Class, External, Function, Lazy, Obj, Value
+from fabric_fix.analysis.names import last_name
+from fabric_fix.analysis.objects import EMPTY, Class, External, Function, Instance, Lazy, Obj, Value
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -88,9 +89,28 @@ def _body(it: Interpreter, made: Class, body: list[ast.stmt]) -> None:
         elif isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name):
             made.annotations[stmt.target.id] = stmt.annotation
             if stmt.value is not None:
-                it.set_field(made, stmt.target.id, quiet(it, stmt.value))
+                it.set_field(made, stmt.target.id, _default(it, stmt.value))
         elif isinstance(stmt, (ast.If, ast.Try)):
             _body(it, made, stmt.body)
+
+
+def _default(it: Interpreter, value: ast.expr) -> Value:
+    """The default of a field: as written, or what `field(default=…)` or `field(default_factory=…)` says."""
+    if not (isinstance(value, ast.Call) and last_name(value.func) in ("field", "Field")):
+        return quiet(it, value)
+    for keyword in value.keywords:
+        if keyword.arg == "default":
+            return quiet(it, keyword.value)
+        if keyword.arg == "default_factory":
+            return frozenset().union(*(_made_by(it, obj, value) for obj in quiet(it, keyword.value)))
+    return quiet(it, value.args[0]) if value.args else EMPTY
+
+
+def _made_by(it: Interpreter, factory: Obj, node: ast.expr) -> Value:
+    """The object that a factory of the program makes, whose own fields have their defaults."""
+    if not isinstance(factory, Class):
+        return EMPTY
+    return frozenset((it.remember(("instance", factory, node, it.frame), Instance(factory, node, it.frame)),))
 
 
 def _method(it: Interpreter, made: Class, stmt: FunctionNode) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.frames import Frame, Scope, State
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.modules import Module
 from fabric_fix.analysis.objects import (
+    EMPTY,
     Collection,
     External,
     FabricObj,
@@ -83,6 +85,14 @@ def member(it: Interpreter, obj: ModuleObj, name: str) -> Value:
     key = ("member", obj, name)
     made = it.remembered(key) or it.remember(key, Lazy(it.frame.module, it.modules.dotted(obj.path), 0, name))
     return frozenset((made,))
+
+
+def open_call(it: Interpreter, obj: Lazy, args: list[Argument]) -> Value:
+    """What to call in the place of an import that was not looked into; nothing when that is all there is to know."""
+    if not matters(it, (part for argument in args for part in argument.value)):
+        return EMPTY
+    found = opened(it, obj, forced=True)
+    return EMPTY if found is None or obj in found else found
 
 
 def load_module(it: Interpreter, file: str) -> Frame | None:
@@ -161,4 +171,4 @@ def _matters(it: Interpreter, obj: Obj, depth: int = 2) -> bool:
 # last, because it imports this module itself
 from fabric_fix.analysis import statements  # noqa: E402
 
-__all__ = ["imported", "load_module", "matters", "member", "new_frame", "opened", "star"]
+__all__ = ["imported", "load_module", "matters", "member", "new_frame", "open_call", "opened", "star"]

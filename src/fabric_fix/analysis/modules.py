@@ -23,8 +23,10 @@ from fabric_fix.digests import ABSENT, digest
 
 SHIFT = 10_000_000
 """Lines between the numbers of one file and those of the next."""
-_MATTERS = re.compile(rb"abric|LightningLite|strategy|ArgumentParser")
+_MATTERS = re.compile(rb"abric|LightningLite|[sS]trategy|STRATEGY|ArgumentParser")
 """What a file has in it that can say something of a Fabric or of its strategy."""
+SMALL = 6_000
+"""Bytes of a file that is looked into whatever words it has."""
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(\.*)[ \t]*([\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)|import[ \t]+([^\n]+))", re.M
 )
@@ -141,11 +143,12 @@ class Modules:
         return source.text if isinstance(source, Source) else None
 
     def can_matter(self, path: str) -> bool:
-        """Whether a file has words in it that have to do with Fabric, or with the choice of a strategy."""
+        """Whether a file is small, or has words that have to do with Fabric or with the choice of a strategy."""
         found = self._matter.get(path)
         if found is None:
             data = self.read(path)
-            found = self._matter[path] = data is not None and _MATTERS.search(data) is not None
+            found = data is not None and (len(data) < SMALL or _MATTERS.search(data) is not None)
+            self._matter[path] = found
         return found
 
     # --- where an import leads ----------------------------------------------------------------------------------------

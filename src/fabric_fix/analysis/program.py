@@ -35,6 +35,7 @@ MOST_IMPORTERS = 4
 
 _FAR_LINE = re.compile(r"line (\d{8,})")
 A = TypeVar("A")
+E = TypeVar("E")
 C = TypeVar("C", bound=Call)
 
 
@@ -123,6 +124,11 @@ class Program:
         twin.deep = False
         return twin
 
+    @property
+    def is_aside(self) -> bool:
+        """Whether this is a look at another file of the program, whose lines are shifted."""
+        return self.source is not self.interpreter.source
+
     def visited(self) -> list[Module]:
         """The other modules whose functions were called, in the order of their paths."""
         number = self.source.number
@@ -141,7 +147,10 @@ class Program:
     # --- events -----------------------------------------------------------------------------------------------------
 
     def events(self, kind: type[C]) -> dict[ast.Call, list[C]]:
-        """The calls of one kind in source order, each with what was seen of it in every context."""
+        """The calls of one kind in source order, each with what was seen of it in every context.
+
+        Those of all files of the project that the program runs through; `own` gives those of this one.
+        """
         kept: dict[ast.Call, list[C]] | None = self._events.get(kind)
         if kept is not None:
             return kept
@@ -152,6 +161,10 @@ class Program:
         found = dict(sorted(found.items(), key=lambda entry: (entry[0].lineno, entry[0].col_offset)))
         self._events[kind] = found
         return found
+
+    def own(self, events: Mapping[ast.Call, E]) -> dict[ast.Call, E]:
+        """Those of some calls that stand in this file, and not in another of the project."""
+        return {node: found for node, found in events.items() if self.owns(node)}
 
     def setups(self) -> dict[ast.Call, list[Setup]]:
         """Calls of `setup` and its kin."""
