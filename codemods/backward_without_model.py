@@ -69,8 +69,21 @@ class BackwardWithoutModel(Rule):
         if any(len(_candidates(event)) > 1 for event in events):
             message += "; this loss flows through several engines, so on ZeRO stage 2 freeze the others meanwhile"
         unseen = ["no `step()` of an optimizer is seen after it"] if any(not event.steps for event in events) else []
+        problem = _other_contexts(program, node, name)
+        if problem is not None:
+            return self.report(program, node, message, problem)
         edit = AddArgument(Span.of(node), name, keyword="model")
         return self.fixed(program, node, message, f"Add `model={name}`", [edit], unseen)
+
+
+def _other_contexts(program: Program, node: ast.Call, name: str) -> str | None:
+    """Why another use of the same line would not take `model=`."""
+    if node in program.interpreter.other_calls:
+        return "the same call is also of a `backward` that is no Fabric's, and takes no `model`"
+    for event in program.backwards()[node]:
+        if not all(isinstance(obj, Wrapped) for obj in event.places.get(name, ())):
+            return f"the same line also runs with a `{name}` that is not set up"
+    return None
 
 
 def _needs_model(event: Backward) -> bool:

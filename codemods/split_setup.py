@@ -189,7 +189,8 @@ def _module_setup(program: Program, optimizer: Place, position: int, model: Obj 
     if len(calls) != 1:
         where = "in several places" if calls else "where this file does not show it"
         return f"the model is set up {where}: set it up jointly with its optimizer there"
-    call, setups = next(iter(calls.items()))
+    call, _ = next(iter(calls.items()))
+    setups = program.setups()[call]
     module = place_of_setup(program, call, setups)
     if isinstance(module, str):
         return module

@@ -65,17 +65,17 @@ class Whole:
         """Examine those again that other files have a say in; gives the files that are tied to others."""
         self._flagged |= {job.real for job, result in zip(jobs, results, strict=True) if result.outcomes}
         visits = [*results, *self._visits(jobs)]
+        self._flagged |= {path for result in visits for path, found in result.visited if found}
         self._take_unasked(jobs, results, visits)
         visits += self._visits_of_others(jobs)
         places = {job.real: number for number, job in enumerate(jobs)}
         users: dict[str, list[str]] = {}
         linked: set[str] = set()
         for result in visits:
-            for path, found in result.visited:
+            for path, _ in result.visited:
                 linked |= {path, result.real}
                 if path in places and _may_speak_for(result.real, path, jobs[places[path]].around.root):
                     users.setdefault(path, []).append(result.real)
-                    self._flagged |= {path} if found else set()
         numbers = sorted(places[path] for path in users if path in self._flagged)
         again = [_with_importers(jobs[number], users[jobs[number].real]) for number in numbers]
         for number, result in zip(numbers, self._examine(again) if again else (), strict=True):
@@ -125,10 +125,8 @@ def _names(path: str) -> list[str]:
     """What an import of a file has to say: its name, or that of its package, which may pass its names on."""
     folder, file = os.path.split(path)
     name = file.removesuffix(".py")
-    packaged = os.path.isfile(os.path.join(folder, "__init__.py"))
-    return (
-        [os.path.basename(folder)] if name == "__init__" else [name, *([os.path.basename(folder)] if packaged else [])]
-    )
+    package = [os.path.basename(folder)] if os.path.isfile(os.path.join(folder, "__init__.py")) else []
+    return package if name == "__init__" else [name, *package]
 
 
 def _with_importers(job: Job, users: Sequence[str]) -> Job:

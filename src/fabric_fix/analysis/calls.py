@@ -225,6 +225,7 @@ def call_method(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list
             return methods.of_thing(it, node, obj, name, args)
     elif isinstance(obj, Instance):
         if obj.cls.method(name) is None and it.field(obj, name) is None:
+            it.other_calls.add(node)
             return methods.of_instance(it, node, obj, name, args)
         if obj.cls.kind in ("module", "optimizer", "scheduler", "loader"):
             it.use(obj, "method", node, name)
@@ -232,6 +233,8 @@ def call_method(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list
                 return methods.unseen(it, node, obj, name, args)
     found: Value = EMPTY
     for callee in attributes.attribute_of(it, frozenset((obj,)), name, node.func, silent=True):
+        if not (isinstance(callee, Bound) and isinstance(callee.receiver, (FabricObj, StrategyView))):
+            it.other_calls.add(node)
         found = found | apply(it, node, callee, args)
     return found
 

@@ -45,8 +45,9 @@ def _walk_rest(it: Interpreter, source: Module) -> None:
     """The functions and classes of a module that nothing reached so far."""
     relevance = source.relevance
     rooted: set[ast.AST] = set()  # a class defined in a function that is called often is one class
+    made = {base for cls in it.instantiated for base in _bases(cls)}
     for cls in it.classes:
-        if cls in it.instantiated or cls.node in rooted or cls.closure.source is not source:
+        if cls in made or cls.node in rooted or cls.closure.source is not source:
             continue
         if relevance.of_class(cls.node):
             rooted.add(cls.node)
@@ -61,6 +62,15 @@ def _walk_rest(it: Interpreter, source: Module) -> None:
     for cls in it.classes:
         if cls.closure.source is source and relevance.of_class(cls.node):
             _walk_unreached_methods(it, cls, relevance)
+
+
+def _bases(cls: Class) -> set[Class]:
+    """A class and those that it inherits from: made with it."""
+    found = {cls}
+    for base in cls.bases:
+        if isinstance(base, Class) and base not in found:
+            found |= _bases(base)
+    return found
 
 
 def _alone(it: Interpreter, visit: Callable[[], None]) -> None:

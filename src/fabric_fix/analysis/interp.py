@@ -131,6 +131,8 @@ class Interpreter:
         """What `accelerator=` can be, where all that it can be is known."""
         self.properties: dict[tuple[Obj, Function], Known] = {}
         """What properties of objects gave when they were last asked for."""
+        self.other_calls: set[ast.Call] = set()
+        """Calls of something that an object holds, and that is no method of a Fabric."""
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []
         self._made: dict[Hashable, Obj] = {}
@@ -286,7 +288,7 @@ class Interpreter:
             return frozenset((self.part(_Slot.of(self, home), "name", name, node),))
         if UNBOUND in value:
             value = value - {UNBOUND}
-        if len(value) == 1 and isinstance(next(iter(value)), Lazy):
+        if any(map(_is_lazy, value)):
             value = self._look_up(home, name, value)
         return self.promote(value, name, node) if name in self.frame.spellings else value
 
@@ -306,12 +308,12 @@ class Interpreter:
         """Replace an import of the project by what it gives, and keep it, if that can matter."""
         from fabric_fix.analysis import imports
 
-        (obj,) = value
-        assert isinstance(obj, Lazy)
-        found = imports.opened(self, obj)
-        if found is None:
-            return value
-        self.state.put(home, name, found)
+        found: Value = EMPTY
+        for obj in value:
+            inside = imports.opened(self, obj) if isinstance(obj, Lazy) else None
+            found = found | (frozenset((obj,)) if inside is None else inside)
+        if found != value:
+            self.state.put(home, name, found)
         return found
 
     def promote(self, value: Value, name: str, node: ast.AST) -> Value:
@@ -429,6 +431,10 @@ def _is_secondary(name: str) -> bool:
     """Whether a name says that its Fabric is one beside the program's own."""
     words = name.lower().strip("_").split("_")
     return any(word in ("player", "single", "cpu", "eval", "inference", "local") for word in words)
+
+
+def _is_lazy(obj: Obj) -> bool:
+    return obj.__class__ is Lazy
 
 
 class _Slot(Obj):
