@@ -33,9 +33,10 @@ class FileDigests:
 
 
 def listing(folder: str) -> str:
-    """A digest of the names in a folder, or `ABSENT`."""
+    """A digest of the names in a folder but for hidden ones, such as the cache's own; or `ABSENT`."""
     try:
-        return digest(*(os.fsencode(name) + b"\0" for name in sorted(os.listdir(folder))))
+        names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+        return digest(*(os.fsencode(name) + b"\0" for name in names))
     except OSError:
         return ABSENT
 

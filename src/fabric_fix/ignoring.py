@@ -101,14 +101,24 @@ def repository_root(folder: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def project_root(folder: str) -> str:
-    """The nearest folder upwards with a `pyproject.toml` or `.git`, else the folder itself."""
+    """The nearest folder upwards with a `pyproject.toml` or `.git`.
+
+    Without one it is the working directory, if that is above and neither the root of the file system nor a home, which
+    are no projects; else the folder itself.
+    """
     place = folder
     while not any(os.path.lexists(os.path.join(place, name)) for name in ("pyproject.toml", ".git")):
         parent = os.path.dirname(place)
         if parent == place:
-            return folder
+            return _without_marks(folder)
         place = parent
     return place
+
+
+def _without_marks(folder: str) -> str:
+    here = os.getcwd()
+    above = folder == here or folder.startswith(here.rstrip(os.sep) + os.sep)
+    return here if above and here not in (os.sep, os.path.realpath(os.path.expanduser("~"))) else folder
 
 
 def patterns_above(folder: str) -> tuple[Patterns, ...]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric_fix.cache import FOLDER, Cache
 from fabric_fix.digests import FileDigests, digest
 from fabric_fix.ignoring import project_root, repository_root
+from fabric_fix.records import replace
 
 if TYPE_CHECKING:
     from fabric_fix.discovery import Candidate
     from fabric_fix.engine import FileResult
     from fabric_fix.run import Request
 
+MOST_FILES = 2_000
+"""Files of a project beyond which results with findings are not kept: too much would have to be read to trust them."""
 SETTLED = 3 * 10**9
 """Nanoseconds after which a file's times tell its content: it may change again within the same tick of its clock."""
 
@@ -31,18 +33,25 @@ class _Slot(NamedTuple):
 
     cache: Cache
     key: str
+    root: str
     found: tuple[FileResult, ...] | None
 
 
 class Recall:
     """The caches that the files of one run belong to."""
 
-    def __init__(self, look_only: bool, project_digest: Callable[[str], str]) -> None:
-        """`project_digest` stands for all programs of a project, by its root."""
+    def __init__(
+        self,
+        look_only: bool,
+        users_digest: Callable[[Request], str],
+        project_files: Callable[[str], Sequence[str]],
+    ) -> None:
+        """`users_digest` stands for the programs that use a file; `project_files` are all of a project, by its root."""
         self.known = 0
         """How many results were there already."""
         self._look_only = look_only
-        self._project_digest = lru_cache(maxsize=None)(project_digest)
+        self._users_digest = users_digest
+        self._project_files = lru_cache(maxsize=None)(project_files)
         self._files = FileDigests()
         self._caches: dict[str, Cache] = {}
         self._homes: dict[str, str] = {}
@@ -60,24 +69,36 @@ class Recall:
         `examined` gives the others; all requests are taken before the first result is given.
         """
         slots: list[_Slot] = []
-        computed = examined(self._unknown(list(requests), slots))  # all, as each depends on what the others are
-        first = next(computed, None)
-        if first is not None:
-            computed = chain((first,), computed)
+        computed = list(examined(self._unknown(list(requests), slots)))  # all, as each depends on what the others are
+        asked = sum(1 for slot in slots if slot.found is None)
+        unasked, rest = computed[asked:], iter(computed)
+        homes = {project_root(os.path.dirname(result.real)) for result in unasked}
         for slot in slots:
             if slot.found is None:
-                result = next(computed)
-                slot.cache.put(slot.key, result)
+                result = next(rest)
+                if slot.root not in homes:  # else what was not asked for would be missing another time
+                    slot.cache.put(slot.key, self._tied(result, slot.root))
                 yield result
             else:
                 self.known += 1
                 yield from slot.found
+        yield from unasked
+
+    def _tied(self, result: FileResult, root: str) -> FileResult:
+        """A result that says which files decide about it: when something is found, any that comes to use the file."""
+        if not result.outcomes:
+            return result
+        files = self._project_files(root)
+        if len(files) > MOST_FILES:
+            return replace(result, transient=True)
+        others = ((path, self._files.of(path)) for path in files if path != result.real)
+        return replace(result, consulted=tuple(dict.fromkeys((*result.consulted, *others))))
 
     def _unknown(self, requests: Iterable[Request], slots: list[_Slot]) -> Iterator[Request]:
         for request in requests:
             cache = self._cache(request.candidate)
             key = self._key(request)
-            slots.append(_Slot(cache, key, cache.get(key, self._files)))
+            slots.append(_Slot(cache, key, request.project_root, cache.get(key, self._files)))
             if slots[-1].found is None:
                 yield request
 
@@ -85,7 +106,7 @@ class Recall:
         """Names everything that a result depends on but for the files that it says itself."""
         path, real, settings, *_ = request.candidate
         chosen = settings.select, settings.ignore, settings.strategy, bool(settings.unsafe_fixes), self._look_only
-        around = request.project_root, self._project_digest(request.project_root)
+        around = request.project_root, self._users_digest(request)
         return digest(repr((tool(), path, real, around, chosen)).encode(), b"\0", request.data)
 
     # --- files that do not matter -------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from fabric_fix.records import replace
 from fabric_fix.streams import emit, read_input, say
 
 if TYPE_CHECKING:
+    from fabric_fix.analysis.modules import Modules
     from fabric_fix.discovery import Candidate
     from fabric_fix.engine import FileResult, Job
     from fabric_fix.recall import Recall
@@ -63,6 +64,7 @@ class Run:
         self._candidates: dict[str, Candidate] = {}
         """These, and those around them that were looked for."""
         self._projects: dict[str, list[ProgramFile]] = {}
+        self._modules: dict[str, Modules] = {}
         self._shown = command_line
         try:
             self._shown = self._configs.at(os.getcwd())
@@ -140,7 +142,7 @@ class Run:
         if self._recall is None:
             from fabric_fix.recall import Recall
 
-            self._recall = Recall(self._mode is Mode.CHECK, self._project_digest)
+            self._recall = Recall(self._mode is Mode.CHECK, self._users_digest, self._project_files)
         return self._recall
 
     def _is_known(self, candidate: Candidate, known: set[tuple[int, int]]) -> bool:
@@ -266,11 +268,21 @@ class Run:
         """Whether the run walks a whole project."""
         return any(root == folder or root.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._walked)
 
-    def _project_digest(self, root: str) -> str:
-        """Stands for all programs of a project as they are."""
+    def _users_digest(self, request: Request) -> str:
+        """Stands for the programs of a file's project that lead to it, as they are."""
+        from fabric_fix.analysis.modules import Modules
         from fabric_fix.digests import digest
 
-        return digest(*(part for one in self._programs(root) for part in (os.fsencode(one.real), b"\0", one.data)))
+        root = request.project_root
+        by_path = {one.real: one.data for one in self._programs(root)}
+        if root not in self._modules:
+            self._modules[root] = Modules(os.path.realpath(root))
+        users = self._modules[root].importers(request.candidate.real, by_path)
+        return digest(*(part for path in users for part in (os.fsencode(path), b"\0", by_path[path])))
+
+    def _project_files(self, root: str) -> list[str]:
+        self._programs(root)
+        return sorted(real for real in self._candidates if real.startswith(root.rstrip(os.sep) + os.sep))
 
     def _take(self, result: FileResult) -> None:
         """Write a file, if that is what the run is for, and show the result."""
