@@ -42,6 +42,7 @@ from fabric_fix.finding import Finding, Span
 from fabric_fix.records import Record
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import statement_in
+from fabric_fix.segments import lines_of, segment
 from fabric_fix.trial import Trial
 
 _SYNCHRONISING = frozenset({"ddp", "fsdp", "fsdp_original_params", "model_parallel", "xla_fsdp", "unknown", "own"})
@@ -347,11 +348,10 @@ def _is_simple(statement: ast.stmt) -> bool:
 
 def _code(program: Program, statement: ast.stmt) -> str | None:
     """A statement's source without its indentation; None where comments or texts over several lines go with it."""
-    lines = program.text.splitlines(keepends=True)
-    last = lines[(statement.end_lineno or 1) - 1]
+    last = lines_of(program).line(statement.end_lineno or 1)
     behind = last.encode()[statement.end_col_offset or 0 :].decode()
-    text = ast.get_source_segment(program.text, statement)
-    if text is None or "#" in behind:
+    text = segment(program, statement)
+    if "#" in behind:
         return None
     if "\n" not in text and "\r" not in text:
         return text
