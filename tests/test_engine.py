@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fabric_fix.check import CheckResult
+from fabric_fix.deadline import Deadline
 from fabric_fix.deep import run_deep
 from fabric_fix.edits.model import Edit, InsertStatement, RemoveStatement, ReplaceStatement, Where
 from fabric_fix.engine import MAX_ROUNDS, FileResult, Job, Status, examine
@@ -38,7 +39,13 @@ def look_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[Look], None]:
 
     def install(look: Look) -> None:
         def check_text(
-            text: str, path: str, *, rules: Sequence[type[Rule]], strategies: tuple[str, ...], project_root: Path | None
+            text: str,
+            path: str,
+            *,
+            rules: Sequence[type[Rule]],
+            strategies: tuple[str, ...],
+            project_root: Path | None,
+            deadline: Deadline,
         ) -> CheckResult:
             compile(text, path, "exec")
             lines = [line.rstrip("\r\n") for line in split_lines(text)]

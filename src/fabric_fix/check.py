@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fabric_fix.analysis import known
 from fabric_fix.analysis.program import Program
 from fabric_fix.analysis.project import Project
+from fabric_fix.deadline import NEVER, Deadline
 from fabric_fix.finding import Finding
 from fabric_fix.records import Record
 from fabric_fix.rule import Rule
@@ -22,6 +23,8 @@ class CheckResult(Record):
 
     findings: tuple[Finding, ...]
     gave_up: str | None = None
+    gave_up_at: int = 1
+    """The line that it had come to then."""
 
 
 def check_text(
@@ -31,11 +34,12 @@ def check_text(
     rules: Sequence[type[Rule]],
     strategies: tuple[str, ...] = (),
     project_root: str | None = None,
+    deadline: Deadline = NEVER,
 ) -> CheckResult:
     """Find what the rules have to say of one file.
 
     `strategies` are names as `Fabric(strategy=...)` takes them, which the program must run on beside its own.
-    Raises what `ast.parse` raises (`SyntaxError`, `ValueError`, `RecursionError`).
+    Raises what `ast.parse` raises (`SyntaxError`, `ValueError`, `RecursionError`), and `OutOfTimeError`.
     """
     if not _names_fabric(text):
         ast.parse(text)
@@ -43,12 +47,16 @@ def check_text(
     families: frozenset[str] = frozenset()
     for name in strategies:
         families |= known.strategy_families(name, None, None)
-    program = Program(text, path, families, Project(project_root))
+    program = Program(text, path, families, Project(project_root), deadline)
     if program.gave_up:
-        return CheckResult((), program.gave_up)
+        return CheckResult((), program.gave_up, program.gave_up_at)
     if not program.interpreter.events:
         return CheckResult(())  # nothing that a rule could ask about
-    findings = [finding for rule in rules for finding in rule().check(program)]
+    findings: list[Finding] = []
+    for rule in rules:
+        for finding in rule().check(program):
+            findings.append(finding)
+            deadline.check(finding.span.line)
     return CheckResult(tuple(sorted(findings, key=lambda finding: finding.sort_key)))
 
 

@@ -26,6 +26,10 @@ class Settings(Record):
     verbose: bool | None = None
     base: str = ""
     """The folder that `exclude` is relative to."""
+    timeout: float | None = None
+    """Seconds for one file; 0 for no limit."""
+    total_timeout: float | None = None
+    """Seconds for the whole run; 0 for no limit. Counts where the run begins, in the working directory."""
 
     def over(self, other: Settings) -> Settings:
         """These settings where they say something, else the other ones."""
@@ -149,6 +153,12 @@ def _flag(value: object) -> bool:
     return value
 
 
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("must be a number of seconds")
+    return seconds(value)
+
+
 def _format(value: object) -> str:
     if value not in OUTPUT_FORMATS:
         raise ValueError(f"must be one of {', '.join(OUTPUT_FORMATS)}")
@@ -161,10 +171,19 @@ _READERS: Mapping[str, Callable[[object], Any]] = {
     "ignore": _rules,
     "exclude": _patterns,
     "unsafe-fixes": _flag,
+    "timeout": _number,
+    "total-timeout": _number,
     "output-format": _format,
     "quiet": _flag,
     "verbose": _flag,
 }
+
+
+def seconds(value: float) -> float:
+    """A length of time, 0 for no limit; ValueError when it is none."""
+    if not 0 <= value < float("inf"):
+        raise ValueError("must be a number of seconds, 0 for no limit")
+    return float(value)
 
 
 def strategy_names(words: tuple[str, ...]) -> tuple[str, ...]:

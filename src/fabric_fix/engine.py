@@ -10,6 +10,7 @@ import enum
 import os
 from collections.abc import Sequence
 
+from fabric_fix.deadline import Deadline, OutOfTimeError
 from fabric_fix.finding import Applicability, Finding, Fix
 from fabric_fix.problem import Problem
 from fabric_fix.records import Record, replace
@@ -18,6 +19,7 @@ from fabric_fix.source import Source, decode
 from fabric_fix.suppress import Silences, is_silenced, silenced_edit, silences
 from fabric_fix.tracking import LineMap, Tracked, carry_over, survivors
 
+NOT_COMPLETE = "not analysed completely"
 GIVEN_UP = "split the file into smaller ones, or leave it out with --exclude"
 """What to do about a file that is too much to be analysed."""
 MAX_ROUNDS = 10
@@ -48,6 +50,12 @@ class Job(Record):
     project_root: str | None = None
     unsafe: bool = False
     look_only: bool = False
+    timeout: float = 0
+    """Seconds that it may take; 0 for no limit."""
+    total_timeout: float = 0
+    """Seconds that the whole run may take, until `ends`; only to be named."""
+    ends: float | None = None
+    """When the whole run must be over, by the clock that all processes share."""
 
 
 class Outcome(Record):
@@ -101,6 +109,8 @@ def examine(job: Job) -> FileResult:
     unchanged = FileResult(job.path, job.real, job.data, job.data, source.text, source.text)
     try:
         return _Repair(job, source).run(unchanged)
+    except OutOfTimeError as error:
+        return _failed(unchanged, Problem(job.path, f"{NOT_COMPLETE}: {error}; {error.advice}", error.line, 1))
     except UnicodeEncodeError:
         message = f"its fixes need characters that {source.encoding} lacks; nothing was changed"
         return _failed(unchanged, Problem(job.path, message, 1, 1))
@@ -139,6 +149,7 @@ class _Repair:
 
     def __init__(self, job: Job, source: Source) -> None:
         self._job = job
+        self._deadline = Deadline(job.timeout, job.total_timeout, job.ends)
         self._source = source
         self._text = source.text
         self._live: list[Tracked] = []
@@ -167,9 +178,18 @@ class _Repair:
         from fabric_fix.check import check_text
 
         job = self._job
-        result = check_text(text, job.path, rules=job.rules, strategies=job.strategies, project_root=job.project_root)
+        self._deadline.check()
+        result = check_text(
+            text,
+            job.path,
+            rules=job.rules,
+            strategies=job.strategies,
+            project_root=job.project_root,
+            deadline=self._deadline,
+        )
         if result.gave_up and text == self._source.text:
-            self._problems.append(Problem(job.path, f"not analysed completely: {result.gave_up}; {GIVEN_UP}", 1, 1))
+            message = f"{NOT_COMPLETE}: {result.gave_up}; {GIVEN_UP}"
+            self._problems.append(Problem(job.path, message, result.gave_up_at, 1))
         comments = silences(text) if result.findings else {}
         return [_spared(finding, comments) for finding in result.findings if not is_silenced(finding, comments)]
 

@@ -30,6 +30,7 @@ from fabric_fix.analysis.objects import (
     raw,
     restart_numbers,
 )
+from fabric_fix.deadline import NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -61,6 +62,7 @@ class Interpreter:
         self.strategies = strategies
         """Families that the user named: every Fabric can have them beside its own."""
         self.budget = budget
+        self.deadline = NEVER
         restart_numbers()
         self.state = State()
         self.module = Frame(tree, Scope(tree))
@@ -307,6 +309,8 @@ class Interpreter:
         self.budget -= 1
         if self.budget < 0:
             raise GaveUpError
+        if not self.budget & 255:  # the clock is looked at seldom enough to cost nothing
+            self.deadline.check(self.stmt.lineno)
 
     def annotated(self, node: ast.expr | None, frame: Frame) -> str:
         """'fabric' when an annotation says that a value is a Fabric, else ''."""

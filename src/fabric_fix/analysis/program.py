@@ -23,9 +23,11 @@ from fabric_fix.analysis.names import known_spellings
 from fabric_fix.analysis.objects import Obj, raw
 from fabric_fix.analysis.relevance import Relevance
 from fabric_fix.analysis.syntax import Syntax
+from fabric_fix.deadline import NEVER
 
 if TYPE_CHECKING:
     from fabric_fix.analysis.project import Project
+    from fabric_fix.deadline import Deadline
     from fabric_fix.edits.model import Edit
 
 BUDGET = 200_000
@@ -38,13 +40,18 @@ C = TypeVar("C", bound=Call)
 class Program:
     """One file of a project with everything that it does, as far as it can be seen."""
 
-    def __init__(self, text: str, path: str, strategies: frozenset[str], project: Project) -> None:
+    def __init__(
+        self, text: str, path: str, strategies: frozenset[str], project: Project, deadline: Deadline = NEVER
+    ) -> None:
         self.text = text
         self.path = path
         self.strategies = strategies
         self.project = project
+        self.deadline = deadline
         self.tree = ast.parse(text)
         self.gave_up: str | None = None
+        self.gave_up_at = 1
+        """The line that the analysis had come to when it gave up."""
         self.relevance = Relevance(self.tree, text)
         self.interpreter = Interpreter(self.tree, known_spellings(self.tree, text), strategies, BUDGET)
         self._syntax: Syntax | None = None
@@ -53,10 +60,12 @@ class Program:
         self._run()
 
     def _run(self) -> None:
+        self.interpreter.deadline = self.deadline
         try:
             entry.walk(self.interpreter, self.relevance)
         except GaveUpError:
             self.gave_up = f"needs more than {BUDGET} steps of analysis"
+            self.gave_up_at = self.interpreter.stmt.lineno
 
     @property
     def syntax(self) -> Syntax:
@@ -136,8 +145,9 @@ class Program:
 
         twin = Program.__new__(Program)
         twin.text, twin.path, twin.strategies, twin.project = self.text, self.path, self.strategies, self.project
+        twin.deadline = self.deadline
         twin.tree = apply_to_tree(ast.parse(self.text), edits)
-        twin.gave_up = None
+        twin.gave_up, twin.gave_up_at = None, 1
         twin._syntax = None
         twin._answers = {}
         twin._events = {}
