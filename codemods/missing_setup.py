@@ -96,7 +96,7 @@ class MissingSetup(Rule):
                     message,
                     f"Insert `{plan.code}`",
                     edits,
-                    [*trial.hazards(), *trial.captures(_inserted(trial)), *hazards],
+                    [*trial.hazards(), *trial.captures(trial.inserted_setups()), *hazards],
                 )
             reason = failure
         return self.report(program, node, message, reason)
@@ -248,18 +248,14 @@ def wrapped_optimizers(program: Program, optimizer: Obj) -> bool:
 
 def _ineffective(trial: Trial, node: ast.Call) -> str | None:
     """Whether the raw objects go on being used elsewhere after the inserted set-up, or before it at the call itself."""
-    inserted = _inserted(trial)
+    inserted = trial.inserted_setups()
     left = trial.left_raw(inserted)
     if left:
         line = getattr(left[0].node, "lineno", left[0].stmt.lineno)
         return f"the raw object is also held elsewhere, and used on line {line}: set it up before it is passed on"
-    if not any(trial.used_wrapped(call) for call in inserted) or not trial.covers(node):
+    if not trial.used_wrapped(inserted) or not trial.covers(node):
         return "a set-up once model and optimizer exist would not reach this call: set the model up before it"
     return None
-
-
-def _inserted(trial: Trial) -> list[ast.Call]:
-    return [call for call in trial.after.setups() if getattr(call, "_fabric_fix_new", False)]
 
 
 __all__ = ["FabricObj", "MissingSetup"]

@@ -52,11 +52,9 @@ def check_text(
         return CheckResult((), program.gave_up, program.gave_up_at)
     if not program.interpreter.events:
         return CheckResult(())  # nothing that a rule could ask about
-    findings: list[Finding] = []
-    for rule in rules:
-        for finding in rule().check(program):
-            findings.append(finding)
-            deadline.check(finding.span.line)
+    from fabric_fix.trial import check_rule
+
+    findings = [finding for rule in rules for finding in check_rule(rule, program)]
     return CheckResult(tuple(sorted(findings, key=lambda finding: finding.sort_key)))
 
 
