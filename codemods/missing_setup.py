@@ -180,24 +180,38 @@ def _maybe_raw(program: Program, obj: Obj) -> bool:
         return False
     if obj.callee.startswith("copy."):
         return False  # a copy is often one on purpose, to be adapted and thrown away
-    return any(use.obj is obj and use.kind == "method" and use.detail == "parameters" for use in program.uses())
+    return obj in program.once(_asked_for_parameters)
+
+
+def _asked_for_parameters(program: Program) -> set[Obj]:
+    return {use.obj for use in program.uses() if use.kind == "method" and use.detail == "parameters"}
 
 
 def _is_set_up(program: Program, obj: Obj) -> bool:
     """Whether something sets an object up, a part of it, or (past Fabric) wraps it through the strategy."""
-    inner = raw(obj)
-    if any(inner in owners(wrapped.inner) for wrapped in program.interpreter.wrapped()):
-        return True
-    past = [use for use in program.uses() if use.kind == "strategy" and raw(use.obj) is inner]
-    return any(
-        isinstance(use.node, ast.Call) and getattr(use.node.func, "attr", "").startswith("setup") for use in past
-    )
+    return raw(obj) in program.once(_all_set_up)
+
+
+def _all_set_up(program: Program) -> set[Obj]:
+    found = {owner for wrapped in program.interpreter.wrapped() for owner in owners(wrapped.inner)}
+    for use in program.uses():
+        if use.kind == "strategy" and isinstance(use.node, ast.Call):
+            found |= {raw(use.obj)} if getattr(use.node.func, "attr", "").startswith("setup") else set()
+    return found
 
 
 def _optimizers_of(program: Program, model: Obj) -> list[Obj]:
     """The optimizers that have the parameters of a model, in source order."""
-    found = [obj for _, obj in program.interpreter.created() if is_optimizer(obj) and model in models_of_optimizer(obj)]
-    return sorted(found, key=_line)
+    return program.once(_optimizers).get(model, [])
+
+
+def _optimizers(program: Program) -> dict[Obj, list[Obj]]:
+    """By model: the optimizers that have its parameters."""
+    found: dict[Obj, list[Obj]] = {}
+    for _, obj in program.interpreter.created():
+        for model in models_of_optimizer(obj) if is_optimizer(obj) else ():
+            found.setdefault(model, []).append(obj)
+    return {model: sorted(optimizers, key=_line) for model, optimizers in found.items()}
 
 
 def _problem(program: Program, call: Call, models: list[Obj], optimizers: list[Obj]) -> str | None:
@@ -227,13 +241,10 @@ def _problem(program: Program, call: Call, models: list[Obj], optimizers: list[O
 
 def _trained_in_part(program: Program, models: list[Obj], sources: set[Obj]) -> bool:
     """Whether some optimizer has parameters of a part of a model, or of something made from it."""
-    for _, obj in program.interpreter.created():
-        if not is_optimizer(obj):
-            continue
-        for owner in models_of_optimizer(obj):
-            made_from = owner.sources if isinstance(owner, Thing) else frozenset()
-            if owner in sources or made_from & set(models) or set(owners(owner)) & set(models):
-                return True
+    for owner in program.once(_optimizers):
+        made_from = owner.sources if isinstance(owner, Thing) else frozenset()
+        if owner in sources or made_from & set(models) or set(owners(owner)) & set(models):
+            return True
     return False
 
 

@@ -276,6 +276,9 @@ class Interpreter:
                 if name not in found:
                     found[name] = value
             frame = frame.closure
+        hidden = [name for name, value in found.items() if all(type(obj) in _NOT_ASKED_FOR for obj in value)]
+        for name in hidden:  # there are many of them, and no rule looks for the name of a function
+            del found[name]
         owners: dict[Obj, str] = {}
         for name, value in found.items():  # the names of the innermost scope come first
             if len(value) == 1:
@@ -345,6 +348,9 @@ class Interpreter:
         for obj in self._made.values():
             if (isinstance(obj, Thing) and obj.kind == "call") or isinstance(obj, Instance):
                 yield obj.node, obj
+
+
+_NOT_ASKED_FOR = frozenset({Function, External})
 
 
 def _is_secondary(name: str) -> bool:
