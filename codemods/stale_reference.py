@@ -65,7 +65,7 @@ class StaleReference(Rule):
     def _judge(self, program: Program, wrapped: Wrapped, uses: list[Use], first: Use) -> Finding:
         message = f"{_MESSAGES[first.kind]}, although line {wrapped.node.lineno} set it up"
         node = first.node if isinstance(first.node, ast.expr) else wrapped.node
-        compiled = next((use for use in program.uses() if _is_compiled(use, wrapped)), None)
+        compiled = next((use for use in program.once(_compiled) if _is_compiled(use, wrapped)), None)
         if compiled is not None:
             reason = f"line {compiled.stmt.lineno} compiles the raw model: compile what the set-up returned"
             return self.report(program, node, message, reason)
@@ -111,6 +111,10 @@ def _faulty(program: Program) -> dict[Wrapped, list[Use]]:
     for uses in found.values():
         uses.sort(key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
     return found
+
+
+def _compiled(program: Program) -> list[Use]:
+    return [use for use in program.uses() if use.kind == "compile"]
 
 
 def _is_compiled(use: Use, wrapped: Wrapped) -> bool:
@@ -210,7 +214,7 @@ def _name_problem(program: Program, owner: ast.AST, place: Place, raw_name: str,
             return f"names are read through `{node.func.id}`"
     if _assigned_after(parts, place, raw_name):
         return f"`{raw_name}` is assigned again after the set-up"
-    if isinstance(owner, ast.Module) and _exported(owner, name):
+    if isinstance(owner, ast.Module) and name in program.once(_exported):
         return f"`{name}` is exported by the module"
     return None
 
@@ -238,20 +242,19 @@ def _assigned_after(parts: Parts, place: Place, raw_name: str) -> bool:
     )
 
 
-def _exported(module: ast.Module, name: str) -> bool:
-    for statement in module.body:
+def _exported(program: Program) -> str:
+    """What the module says that it exports, as written."""
+    for statement in program.tree.body:
         if isinstance(statement, ast.Assign) and any(spelled(t) == "__all__" for t in statement.targets):
-            return name in ast.unparse(statement.value)
-    return False
+            return ast.unparse(statement.value)
+    return ""
 
 
 def _kept_on_purpose(program: Program, wrapped: Wrapped, faulty: list[Use]) -> str | None:
     """A use of the raw object after its set-up that means the raw one."""
     known_faulty = {(use.node, use.kind) for use in faulty}
-    for use in program.uses():
-        makers = [obj for obj in use.after if isinstance(obj, Wrapped)]
-        ours = any(obj.node is wrapped.node and obj.kind == wrapped.kind for obj in makers)
-        if isinstance(use.obj, Wrapped) or not ours or (use.node, use.kind) in known_faulty:
+    for use in program.once(_raw_uses).get((wrapped.node, wrapped.kind), ()):
+        if (use.node, use.kind) in known_faulty:
             continue
         if use.kind in ("setup", "attr", "setattr", "clip", "load", "store", "input"):
             continue
@@ -259,6 +262,16 @@ def _kept_on_purpose(program: Program, wrapped: Wrapped, faulty: list[Use]) -> s
             continue
         return f"the raw object is also used on purpose on line {getattr(use.node, 'lineno', use.stmt.lineno)}"
     return None
+
+
+def _raw_uses(program: Program) -> dict[tuple[ast.Call, str], list[Use]]:
+    """By set-up and kind: the uses of objects that are raw although it had wrapped them."""
+    found: dict[tuple[ast.Call, str], list[Use]] = {}
+    for use in program.uses():
+        makers = () if isinstance(use.obj, Wrapped) else use.after
+        for key in {(obj.node, obj.kind) for obj in makers if isinstance(obj, Wrapped)}:
+            found.setdefault(key, []).append(use)
+    return found
 
 
 def _replace(program: Program, place: Place, wrapped: Wrapped, uses: list[Use]) -> list[Edit] | str:

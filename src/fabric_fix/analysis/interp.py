@@ -272,25 +272,36 @@ class Interpreter:
         found: dict[str, Value] = {}
         frame: Frame | None = self.frame
         while frame is not None:
-            for name, value in self.state.table(frame).items():
-                if name not in found:
-                    found[name] = value
+            found = {**self.state.table(frame), **found}
             frame = frame.closure
-        hidden = [name for name, value in found.items() if all(type(obj) in _NOT_ASKED_FOR for obj in value)]
-        for name in hidden:  # there are many of them, and no rule looks for the name of a function
-            del found[name]
+        fields = self._sorted_out(found)
+        for name in [*(self.spellings & found.keys()), *fields]:
+            if name.rpartition(".")[2] in self.spellings:
+                fields[name] = frozenset(
+                    self._made.get(("fabric", obj), obj) for obj in (fields.get(name) or found[name])
+                )
+        found.update(fields)
+        return found
+
+    def _sorted_out(self, found: dict[str, Value]) -> dict[str, Value]:
+        """Drop the names of functions and imports, of which there are many and no rule asks; the fields of the rest."""
+        tables, dropped = self.state.tables, []
         owners: dict[Obj, str] = {}
         for name, value in found.items():  # the names of the innermost scope come first
             if len(value) == 1:
-                owners.setdefault(next(iter(value)), name)
-        for obj, owner in owners.items():
-            for field, value in self.state.table(obj).items():
-                if not field.startswith(("#", "*", "'")):
-                    found[f"{owner}.{field}"] = value
-        for name in found:
-            if name.rpartition(".")[2] in self.spellings:
-                found[name] = frozenset(self._made.get(("fabric", obj), obj) for obj in found[name])
-        return found
+                (obj,) = value
+                if obj.__class__ is Function or obj.__class__ is External:
+                    dropped.append(name)
+                elif obj in tables:
+                    owners.setdefault(obj, name)
+        for name in dropped:
+            del found[name]
+        return {
+            f"{owner}.{field}": value
+            for obj, owner in owners.items()
+            for field, value in tables[obj].items()
+            if not field.startswith(("#", "*", "'"))
+        }
 
     # --- events -----------------------------------------------------------------------------------------------------
 
@@ -348,9 +359,6 @@ class Interpreter:
         for obj in self._made.values():
             if (isinstance(obj, Thing) and obj.kind == "call") or isinstance(obj, Instance):
                 yield obj.node, obj
-
-
-_NOT_ASKED_FOR = frozenset({Function, External})
 
 
 def _is_secondary(name: str) -> bool:
