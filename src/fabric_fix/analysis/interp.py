@@ -272,15 +272,13 @@ class Interpreter:
         found: dict[str, Value] = {}
         frame: Frame | None = self.frame
         while frame is not None:
-            found = {**self.state.table(frame), **found}
+            found = {**found, **self.state.table(frame), **found}  # the innermost first, in order and in value
             frame = frame.closure
         fields = self._sorted_out(found)
+        found.update(fields)
         for name in [*(self.spellings & found.keys()), *fields]:
             if name.rpartition(".")[2] in self.spellings:
-                fields[name] = frozenset(
-                    self._made.get(("fabric", obj), obj) for obj in (fields.get(name) or found[name])
-                )
-        found.update(fields)
+                found[name] = frozenset(self._made.get(("fabric", obj), obj) for obj in found[name])
         return found
 
     def _sorted_out(self, found: dict[str, Value]) -> dict[str, Value]:
@@ -292,7 +290,7 @@ class Interpreter:
                 (obj,) = value
                 if obj.__class__ is Function or obj.__class__ is External:
                     dropped.append(name)
-                elif obj in tables:
+                if obj in tables:
                     owners.setdefault(obj, name)
         for name in dropped:
             del found[name]
