@@ -39,7 +39,7 @@ def check_text(
     """Find what the rules have to say of one file.
 
     `strategies` are names as `Fabric(strategy=...)` takes them, which the program must run on beside its own.
-    Raises what `ast.parse` raises (`SyntaxError`, `ValueError`, `RecursionError`), and `OutOfTimeError`.
+    Raises what `ast.parse` raises (`SyntaxError`, `ValueError`, `RecursionError`), and `UnfinishedError`.
     """
     if not _names_fabric(text):
         ast.parse(text)

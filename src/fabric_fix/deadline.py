@@ -16,8 +16,8 @@ a file of hundreds of findings, comes near: what is found does not depend on how
 """
 
 
-class OutOfTimeError(Exception):
-    """The time for a file, or for the whole run, is used up; the message says which."""
+class UnfinishedError(Exception):
+    """The look at a file ends before it is done, because the time is used up, say; the message says why."""
 
     def __init__(self, message: str, advice: str, line: int = 1) -> None:
         super().__init__(message)
@@ -38,15 +38,15 @@ class Deadline:
         self._end = min(ends, default=float("inf"))
 
     def check(self, line: int = 1) -> None:
-        """Raise OutOfTimeError when it has passed."""
+        """Raise UnfinishedError when it has passed."""
         now = time.monotonic()
         if now <= self._end:
             return
         if self._until is not None and now > self._until:
             advice = "give the run more with --total-timeout, or fewer files"
-            raise OutOfTimeError(f"the {self._total:g} s for the whole run are used up", advice, line)
+            raise UnfinishedError(f"the {self._total:g} s for the whole run are used up", advice, line)
         advice = "split the file into smaller ones, leave it out with --exclude, or give it more with --timeout"
-        raise OutOfTimeError(f"takes more than {self._seconds:g} s", advice, line)
+        raise UnfinishedError(f"takes more than {self._seconds:g} s", advice, line)
 
 
 NEVER = Deadline()

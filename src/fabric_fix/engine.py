@@ -10,7 +10,7 @@ import enum
 import os
 from collections.abc import Sequence
 
-from fabric_fix.deadline import Deadline, OutOfTimeError
+from fabric_fix.deadline import Deadline, UnfinishedError
 from fabric_fix.finding import Applicability, Finding, Fix
 from fabric_fix.problem import Problem
 from fabric_fix.records import Record, replace
@@ -20,6 +20,7 @@ from fabric_fix.suppress import Silences, is_silenced, silenced_edit, silences
 from fabric_fix.tracking import LineMap, Tracked, carry_over, survivors
 
 NOT_COMPLETE = "not analysed completely"
+NOT_BEGUN = "not analysed"
 GIVEN_UP = "split the file into smaller ones, or leave it out with --exclude"
 """What to do about a file that is too much to be analysed."""
 MAX_ROUNDS = 10
@@ -107,10 +108,12 @@ def examine(job: Job) -> FileResult:
     if isinstance(source, Problem):
         return FileResult(job.path, job.real, job.data, job.data, problems=(source,))
     unchanged = FileResult(job.path, job.real, job.data, job.data, source.text, source.text)
+    repair = _Repair(job, source)
     try:
-        return _Repair(job, source).run(unchanged)
-    except OutOfTimeError as error:
-        return _failed(unchanged, Problem(job.path, f"{NOT_COMPLETE}: {error}; {error.advice}", error.line, 1))
+        return repair.run(unchanged)
+    except UnfinishedError as error:
+        what = NOT_COMPLETE if repair.is_begun else NOT_BEGUN
+        return _failed(unchanged, Problem(job.path, f"{what}: {error}; {error.advice}", error.line, 1))
     except UnicodeEncodeError:
         message = f"its fixes need characters that {source.encoding} lacks; nothing was changed"
         return _failed(unchanged, Problem(job.path, message, 1, 1))
@@ -150,6 +153,8 @@ class _Repair:
     def __init__(self, job: Job, source: Source) -> None:
         self._job = job
         self._deadline = Deadline(job.timeout, job.total_timeout, job.ends)
+        self.is_begun = False
+        """Whether there was time for a look at all."""
         self._source = source
         self._text = source.text
         self._live: list[Tracked] = []
@@ -179,6 +184,7 @@ class _Repair:
 
         job = self._job
         self._deadline.check()
+        self.is_begun = True
         result = check_text(
             text,
             job.path,
@@ -187,7 +193,9 @@ class _Repair:
             project_root=job.project_root,
             deadline=self._deadline,
         )
-        if result.gave_up and text == self._source.text:
+        if result.gave_up and text != self._source.text:
+            raise UnfinishedError(f"with its fixes made, it {result.gave_up}", GIVEN_UP)
+        if result.gave_up:
             message = f"{NOT_COMPLETE}: {result.gave_up}; {GIVEN_UP}"
             self._problems.append(Problem(job.path, message, result.gave_up_at, 1))
         comments = silences(text) if result.findings else {}

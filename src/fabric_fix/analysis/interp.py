@@ -63,6 +63,7 @@ class Interpreter:
         """Families that the user named: every Fabric can have them beside its own."""
         self.budget = budget
         self.deadline = NEVER
+        self._next_look = budget - 256
         restart_numbers()
         self.state = State()
         self.module = Frame(tree, Scope(tree))
@@ -321,7 +322,8 @@ class Interpreter:
         self.budget -= 1
         if self.budget < 0:
             raise GaveUpError
-        if not self.budget & 255:  # the clock is looked at seldom enough to cost nothing
+        if self.budget < self._next_look:  # seldom enough to cost nothing
+            self._next_look = self.budget - 256
             self.deadline.check(self.stmt.lineno)
 
     def annotated(self, node: ast.expr | None, frame: Frame) -> str:
