@@ -49,6 +49,10 @@ MAX_LOOPS = 3
 """Looks at a loop's body before its state is taken as settled."""
 
 
+_Fields = tuple["dict[str, Value]", "dict[str, Value]", "list[str]"]
+"""The table of an object, its fields by what they are called, and which of these names are spelled like a Fabric's."""
+
+
 class GaveUpError(Exception):
     """The program needs more steps than the budget allows."""
 
@@ -105,6 +109,7 @@ class Interpreter:
         self._made: dict[Hashable, Obj] = {}
         self._frames: dict[Hashable, Frame] = {}
         self._scopes: dict[ast.AST, Scope] = {}
+        self._known_fields: dict[str, _Fields] = {}
 
     # --- making objects -------------------------------------------------------------------------------------------
 
@@ -275,15 +280,17 @@ class Interpreter:
         while frame is not None:
             found = {**found, **self.state.table(frame), **found}  # the innermost first, in order and in value
             frame = frame.closure
-        fields = self._sorted_out(found)
-        found.update(fields)
-        for name in [*(self.spellings & found.keys()), *fields]:
-            if name.rpartition(".")[2] in self.spellings:
-                found[name] = frozenset(self._made.get(("fabric", obj), obj) for obj in found[name])
+        fields = [self._fields(obj, name) for obj, name in self._sorted_out(found).items()]
+        spelled = [*(self.spellings & found.keys())]
+        for _, values, names in fields:
+            found.update(values)
+            spelled += names
+        for name in spelled:
+            found[name] = frozenset(self._made.get(("fabric", obj), obj) for obj in found[name])
         return found
 
-    def _sorted_out(self, found: dict[str, Value]) -> dict[str, Value]:
-        """Drop the names of functions and imports, of which there are many and no rule asks; the fields of the rest."""
+    def _sorted_out(self, found: dict[str, Value]) -> dict[Obj, str]:
+        """Drop the names of functions and imports, of which there are many and no rule asks; what has fields."""
         tables, dropped = self.state.tables, []
         owners: dict[Obj, str] = {}
         for name, value in found.items():  # the names of the innermost scope come first
@@ -295,12 +302,19 @@ class Interpreter:
                     owners.setdefault(obj, name)
         for name in dropped:
             del found[name]
-        return {
-            f"{owner}.{field}": value
-            for obj, owner in owners.items()
-            for field, value in tables[obj].items()
-            if not field.startswith(("#", "*", "'"))
-        }
+        return owners
+
+    def _fields(self, obj: Obj, owner: str) -> _Fields:
+        """The fields of an object by what they are called, and which of these names are known to be a Fabric's."""
+        table = self.state.tables[obj]
+        known = self._known_fields.get(owner)
+        if known is not None and known[0] is table:
+            return known
+        values = {f"{owner}.{name}": value for name, value in table.items() if not name.startswith(("#", "*", "'"))}
+        found = table, values, [name for name in values if name.rpartition(".")[2] in self.spellings]
+        if self.state.is_shared(obj):  # a table that nobody writes to any more
+            self._known_fields[owner] = found
+        return found
 
     # --- events -----------------------------------------------------------------------------------------------------
 
