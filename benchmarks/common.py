@@ -86,17 +86,17 @@ def without_cache(fabric_fix: str) -> list[str]:
     return [fabric_fix, "--no-cache"] if "--no-cache" in told.stdout else [fabric_fix]
 
 
-def run_once(timing: Timing, command: Sequence[str], folder: Path) -> None:
+def run_once(timing: Timing, command: Sequence[str], folder: Path, fine: Sequence[int] = (0, 1)) -> None:
     """Run `command` in `folder` with its output thrown away and add the run to `timing`.
 
-    Exit statuses 0 and 1 (nothing found, something found) are fine; another ends the benchmark.
+    An exit status that is not `fine` (0 and 1: nothing found, something found) ends the benchmark.
     """
     start = time.perf_counter()
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in (0, 1):
+    if process.returncode not in fine:
         sys.exit(f"{' '.join(command)}: exit status {process.returncode}")
     timing.seconds.append(seconds)
     timing.processor.append(usage.ru_utime + usage.ru_stime)

@@ -94,7 +94,9 @@ def _attribute_set(trial: Trial) -> str | None:
     """An attribute that is set on what the strategy returned: through Fabric's wrapper it reaches another module."""
     before = {use.stmt.lineno for use in trial.before.uses() if use.kind == "setattr" and isinstance(use.obj, Wrapped)}
     for use in trial.after.uses():
-        if use.kind == "setattr" and isinstance(use.obj, Wrapped) and use.stmt.lineno not in before:
+        if use.kind != "setattr" or not isinstance(use.obj, Wrapped) or use.stmt.lineno in before:
+            continue
+        if trial.concerns(use):
             return f"`{use.detail}` is set on the result on line {use.stmt.lineno}, and would be set on another module"
     return None
 

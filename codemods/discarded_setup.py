@@ -35,9 +35,6 @@ from fabric_fix.rule import Rule
 from fabric_fix.scopes import binding_problem, listed
 from fabric_fix.trial import Hazard, Trial
 
-MOST_ALONE = 8
-"""Results thrown away in one file up to which each binding is tried out on its own."""
-
 
 class DiscardedSetup(Rule):
     """The result of a set-up is thrown away."""
@@ -50,13 +47,10 @@ class DiscardedSetup(Rule):
         found = [
             (node, setups) for node, setups in program.own(program.setups()).items() if _is_lost(program, node, setups)
         ]
-        together = _together(program, found) if len(found) > MOST_ALONE else None
         for node, setups in found:
-            yield self._judge(program, node, program.syntax.statement(node), setups, together)
+            yield self._judge(program, node, program.syntax.statement(node), setups)
 
-    def _judge(
-        self, program: Program, node: ast.Call, statement: ast.stmt, setups: list[Setup], together: Trial | None
-    ) -> Finding:
+    def _judge(self, program: Program, node: ast.Call, statement: ast.stmt, setups: list[Setup]) -> Finding:
         method = setups[0].method
         message = f"the result of `{method}` is thrown away: the program goes on without Fabric's wrapper"
         problem = _problem(program, node, statement, setups)
@@ -64,12 +58,12 @@ class DiscardedSetup(Rule):
             return self.report(program, node, message, problem)
         targets = [spelled(target) or "" for target in _targets(setups[0])]
         edit = _binding(statement, setups)
-        trial = together or Trial(program, [edit])
+        trial = Trial(program, [edit])
         failure = trial.failure() or _unused(trial, node, targets)
         if failure is not None:
             return self.report(program, node, message, failure)
         hazards: list[Hazard | str] = [*trial.hazards([node]), *trial.captures([node])]
-        if method == "setup_dataloaders" and _shards_by_hand(program):
+        if method == "setup_dataloaders" and program.once(_shards_by_hand):
             hazards.append("the program shares its data out between the processes by hand, which Fabric would do again")
         return self.fixed(program, node, message, f"Bind the result to {listed(targets)}", [edit], hazards)
 
@@ -93,17 +87,6 @@ def _binding(statement: ast.stmt, setups: list[Setup]) -> Edit:
     code = ", ".join(spelled(target) or "" for target in _targets(setups[0]))
     span = Span.of(statement)
     return BindResult(span, code) if isinstance(statement, ast.Expr) else ReplaceTargets(span, code)
-
-
-def _together(program: Program, found: list[tuple[ast.Call, list[Setup]]]) -> Trial | None:
-    """One trial of all that can be bound, where a trial of each would take long; None when they do not go together."""
-    edits: list[Edit] = []
-    for node, setups in found:
-        statement = program.syntax.statement(node)
-        if _problem(program, node, statement, setups) is None:
-            edits.append(_binding(statement, setups))
-    trial = Trial(program, edits)
-    return trial if trial.failure() is None else None
 
 
 def _problem(program: Program, node: ast.Call, statement: ast.stmt, setups: list[Setup]) -> str | None:
@@ -164,7 +147,7 @@ def _unused(trial: Trial, node: ast.Call, targets: list[str]) -> str | None:
     if left:
         line = getattr(left[0].node, "lineno", left[0].stmt.lineno)
         return f"the raw object goes on being used on line {line}: pass on what the set-up returns, or use it there"
-    if not trial.used_wrapped(node):
+    if not trial.used_wrapped([node]):
         return (
             f"nothing here uses {listed(targets)} afterwards: return what the set-up gives to where the object is used"
         )

@@ -42,6 +42,7 @@ from fabric_fix.finding import Finding, Span
 from fabric_fix.records import Record
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import statement_in
+from fabric_fix.segments import lines_of, segment
 from fabric_fix.trial import Trial
 
 _SYNCHRONISING = frozenset({"ddp", "fsdp", "fsdp_original_params", "model_parallel", "xla_fsdp", "unknown", "own"})
@@ -140,6 +141,8 @@ def _split(program: Program, event: NoSync, block: ast.With) -> Split | None:
         return None
     forwards = _forwards(program, modules, event.frame)
     for node, backwards in program.backwards().items():
+        if not block.lineno <= node.lineno <= (block.end_lineno or block.lineno):
+            continue
         index = program.syntax.in_block(node, block.body)
         here = [backward for backward in backwards if backward.frame is event.frame]
         if index is not None and here and all(_depends(backward, modules) for backward in here):
@@ -155,14 +158,23 @@ def _depends(backward: Backward, modules: set[Wrapped]) -> bool:
 
 def _forwards(program: Program, modules: set[Wrapped], frame: Frame) -> set[ast.stmt]:
     """The statements of a frame during which one of the models can run, in functions that they call as well."""
-    found: set[ast.stmt] = set()
-    for use in program.uses():
-        obj: Obj = use.obj.wrapped if isinstance(use.obj, Inside) else use.obj
-        if obj in modules and use.grad and _can_run(use):
-            statement = statement_in(use.frame, use.stmt, frame)
-            if statement is not None:
-                found.add(statement)
-    return found
+    known = program.once(_known_forwards)
+    key = (frozenset(modules), frame)
+    if key not in known:
+        uses = [use for use in program.uses() if _runs_one(use, modules)]
+        statements = (statement_in(use.frame, use.stmt, frame) for use in uses)
+        known[key] = {statement for statement in statements if statement is not None}
+    return known[key]
+
+
+def _known_forwards(program: Program) -> dict[tuple[frozenset[Wrapped], Frame], set[ast.stmt]]:
+    return {}
+
+
+def _runs_one(use: Use, modules: set[Wrapped]) -> bool:
+    """Whether a use can be a forward of one of some models."""
+    obj: Obj = use.obj.wrapped if isinstance(use.obj, Inside) else use.obj
+    return obj in modules and use.grad and _can_run(use)
 
 
 def _can_run(use: Use) -> bool:
@@ -189,8 +201,9 @@ def _trace(program: Program, block: ast.With, index: int, backward: ast.Call, fo
     while forward is None:
         siblings = program.syntax.block(at)
         for statement in reversed(siblings[: siblings.index(at)]):
-            if _stores(statement) & needed:
-                needed |= _reads(statement)
+            stored, read = _touched(program, statement)
+            if stored & needed:
+                needed |= read
                 chain.add(statement)
                 forward = statement if _runs(program, statement, forwards) else forward
         parent = program.syntax.parents[at]
@@ -205,7 +218,19 @@ def _runs(program: Program, statement: ast.stmt, forwards: set[ast.stmt]) -> boo
     return any(part in forwards for part in ast.walk(statement) if isinstance(part, ast.stmt))
 
 
-def _reads(node: ast.AST) -> set[str]:
+def _touched(program: Program, statement: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
+    """The places that a statement stores and those that it reads, listed once."""
+    known = program.once(_known_places)
+    if statement not in known:
+        known[statement] = (_stores(statement), _reads(statement))
+    return known[statement]
+
+
+def _known_places(program: Program) -> dict[ast.stmt, tuple[frozenset[str], frozenset[str]]]:
+    return {}
+
+
+def _reads(node: ast.AST) -> frozenset[str]:
     """The places that a node reads."""
     found: set[str] = set()
     for part in ast.walk(node):
@@ -213,10 +238,10 @@ def _reads(node: ast.AST) -> set[str]:
             text = spelled(part)
             if text is not None:
                 found.add(text)
-    return found
+    return frozenset(found)
 
 
-def _stores(statement: ast.stmt) -> set[str]:
+def _stores(statement: ast.stmt) -> frozenset[str]:
     """The places that a statement gives something to; with an item or attribute also what it belongs to."""
     found: set[str] = set()
     for part in ast.walk(statement):
@@ -228,7 +253,7 @@ def _stores(statement: ast.stmt) -> set[str]:
         while node is not None:
             found |= {text} if (text := spelled(node)) else set()
             node = node.value if isinstance(node, (ast.Attribute, ast.Subscript)) else None
-    return found - {"self"}
+    return frozenset(found - {"self"})
 
 
 # --- what has to hold for a move --------------------------------------------------------------------------------------
@@ -347,11 +372,10 @@ def _is_simple(statement: ast.stmt) -> bool:
 
 def _code(program: Program, statement: ast.stmt) -> str | None:
     """A statement's source without its indentation; None where comments or texts over several lines go with it."""
-    lines = program.text.splitlines(keepends=True)
-    last = lines[(statement.end_lineno or 1) - 1]
+    last = lines_of(program).line(statement.end_lineno or 1)
     behind = last.encode()[statement.end_col_offset or 0 :].decode()
-    text = ast.get_source_segment(program.text, statement)
-    if text is None or "#" in behind:
+    text = segment(program, statement)
+    if "#" in behind:
         return None
     if "\n" not in text and "\r" not in text:
         return text

@@ -96,7 +96,7 @@ class MissingSetup(Rule):
                     message,
                     f"Insert `{plan.code}`",
                     edits,
-                    [*trial.hazards(), *trial.captures(_inserted(trial)), *hazards],
+                    [*trial.hazards(), *trial.captures(trial.inserted_setups()), *hazards],
                 )
             reason = failure
         return self.report(program, node, message, reason)
@@ -180,24 +180,38 @@ def _maybe_raw(program: Program, obj: Obj) -> bool:
         return False
     if obj.callee.startswith("copy."):
         return False  # a copy is often one on purpose, to be adapted and thrown away
-    return any(use.obj is obj and use.kind == "method" and use.detail == "parameters" for use in program.uses())
+    return obj in program.once(_asked_for_parameters)
+
+
+def _asked_for_parameters(program: Program) -> set[Obj]:
+    return {use.obj for use in program.uses() if use.kind == "method" and use.detail == "parameters"}
 
 
 def _is_set_up(program: Program, obj: Obj) -> bool:
     """Whether something sets an object up, a part of it, or (past Fabric) wraps it through the strategy."""
-    inner = raw(obj)
-    if any(inner in owners(wrapped.inner) for wrapped in program.interpreter.wrapped()):
-        return True
-    past = [use for use in program.uses() if use.kind == "strategy" and raw(use.obj) is inner]
-    return any(
-        isinstance(use.node, ast.Call) and getattr(use.node.func, "attr", "").startswith("setup") for use in past
-    )
+    return raw(obj) in program.once(_all_set_up)
+
+
+def _all_set_up(program: Program) -> set[Obj]:
+    found = {owner for wrapped in program.interpreter.wrapped() for owner in owners(wrapped.inner)}
+    for use in program.uses():
+        if use.kind == "strategy" and isinstance(use.node, ast.Call):
+            found |= {raw(use.obj)} if getattr(use.node.func, "attr", "").startswith("setup") else set()
+    return found
 
 
 def _optimizers_of(program: Program, model: Obj) -> list[Obj]:
     """The optimizers that have the parameters of a model, in source order."""
-    found = [obj for _, obj in program.interpreter.created() if is_optimizer(obj) and model in models_of_optimizer(obj)]
-    return sorted(found, key=_line)
+    return program.once(_optimizers).get(model, [])
+
+
+def _optimizers(program: Program) -> dict[Obj, list[Obj]]:
+    """By model: the optimizers that have its parameters."""
+    found: dict[Obj, list[Obj]] = {}
+    for _, obj in program.interpreter.created():
+        for model in models_of_optimizer(obj) if is_optimizer(obj) else ():
+            found.setdefault(model, []).append(obj)
+    return {model: sorted(optimizers, key=_line) for model, optimizers in found.items()}
 
 
 def _problem(program: Program, call: Call, models: list[Obj], optimizers: list[Obj]) -> str | None:
@@ -227,13 +241,10 @@ def _problem(program: Program, call: Call, models: list[Obj], optimizers: list[O
 
 def _trained_in_part(program: Program, models: list[Obj], sources: set[Obj]) -> bool:
     """Whether some optimizer has parameters of a part of a model, or of something made from it."""
-    for _, obj in program.interpreter.created():
-        if not is_optimizer(obj):
-            continue
-        for owner in models_of_optimizer(obj):
-            made_from = owner.sources if isinstance(owner, Thing) else frozenset()
-            if owner in sources or made_from & set(models) or set(owners(owner)) & set(models):
-                return True
+    for owner in program.once(_optimizers):
+        made_from = owner.sources if isinstance(owner, Thing) else frozenset()
+        if owner in sources or made_from & set(models) or set(owners(owner)) & set(models):
+            return True
     return False
 
 
@@ -248,18 +259,14 @@ def wrapped_optimizers(program: Program, optimizer: Obj) -> bool:
 
 def _ineffective(trial: Trial, node: ast.Call) -> str | None:
     """Whether the raw objects go on being used elsewhere after the inserted set-up, or before it at the call itself."""
-    inserted = _inserted(trial)
+    inserted = trial.inserted_setups()
     left = trial.left_raw(inserted)
     if left:
         line = getattr(left[0].node, "lineno", left[0].stmt.lineno)
         return f"the raw object is also held elsewhere, and used on line {line}: set it up before it is passed on"
-    if not any(trial.used_wrapped(call) for call in inserted) or not trial.covers(node):
+    if not trial.used_wrapped(inserted) or not trial.covers(node):
         return "a set-up once model and optimizer exist would not reach this call: set the model up before it"
     return None
-
-
-def _inserted(trial: Trial) -> list[ast.Call]:
-    return [call for call in trial.after.setups() if getattr(call, "_fabric_fix_new", False)]
 
 
 __all__ = ["FabricObj", "MissingSetup"]

@@ -39,6 +39,7 @@ from fabric_fix.edits.model import AddArgument, Edit, ReplaceExpression
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import place_of
+from fabric_fix.segments import segment
 from fabric_fix.trial import Trial
 
 
@@ -260,7 +261,7 @@ def _source(program: Program, node: ast.Call) -> str | None:
     """The loss as written; None where comments stand within it."""
     assert isinstance(node.func, ast.Attribute)
     value = node.func.value
-    text = ast.get_source_segment(program.text, value) or ""
+    text = segment(program, value)
     if "\n" not in text and "\r" not in text:
         return text or None
     return None if "#" in text else ast.unparse(value)

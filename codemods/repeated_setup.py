@@ -49,6 +49,7 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import RemoveStatement
 from fabric_fix.finding import Finding, Span
 from fabric_fix.order import leaves_at_once, surely_before, unconditional, unfrozen
+from fabric_fix.parts import parts_of
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import only
 from fabric_fix.setups import Place, families, place_of_setup, strategy_names
@@ -158,12 +159,23 @@ def _on_purpose(program: Program, node: ast.Call, setup: Setup) -> bool:
                 return True
     names = {spelled(argument.node) for argument, _ in _objects(setup)} - {None}
     tests = {test for outer in around if (test := getattr(outer, "test", None)) is not None}
-    function = program.syntax.function(node)
-    for part in ast.walk(function if function is not None else program.tree):
-        if isinstance(part, ast.Call) and _called(part) in _ASKING and not _holds_for_both(part):
-            tests.add(part)
     read = {spelled(part) for test in tests for part in ast.walk(test) if isinstance(part, ast.expr)}
-    return bool(names & read)
+    return bool(names & (read | _asked_for(program, program.syntax.function(node))))
+
+
+def _asked_for(program: Program, function: ast.AST | None) -> set[str | None]:
+    """What the calls in a function that ask for an object's kind are given."""
+    known = program.once(_asked)
+    if function not in known:
+        nodes = parts_of(program, function).nodes
+        asking = (part for part in nodes if isinstance(part, ast.Call) and _called(part) in _ASKING)
+        tests = [part for part in asking if not _holds_for_both(part)]
+        known[function] = {spelled(part) for test in tests for part in ast.walk(test) if isinstance(part, ast.expr)}
+    return known[function]
+
+
+def _asked(program: Program) -> dict[ast.AST | None, set[str | None]]:
+    return {}
 
 
 def _holds_for_both(call: ast.Call) -> bool:
@@ -337,10 +349,8 @@ def _earlier(program: Program, node: ast.Call, setups: list[Setup]) -> ast.Call 
 
 def _made_of(program: Program, module: Obj, setup: Setup) -> list[Wrapped]:
     """The wrappers that set-ups had made of a raw model before a call."""
-    found: Value = frozenset()
-    for use in program.uses():
-        if use.obj is module and use.kind == "setup" and use.node is setup.node and use.frame is setup.frame:
-            found = found | use.after
+    use = program.interpreter.uses.get((module, "setup", setup.node, setup.frame))
+    found: Value = frozenset() if use is None else use.after
     return [obj for obj in found if isinstance(obj, Wrapped) and obj.kind == "module"]
 
 
@@ -364,11 +374,8 @@ def _same_statement(first: ast.stmt, second: ast.stmt) -> bool:
 
 def _changed(program: Program, first: ast.stmt, second: ast.stmt, names: set[str]) -> str | None:
     """A statement between two set-ups that gives one of their names another object."""
-    function = program.syntax.function(first)
-    for part in ast.walk(function if function is not None else program.tree):
-        if not isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)) or isinstance(part.ctx, ast.Load):
-            continue
+    for part in parts_of(program, program.syntax.function(first)).places(names):
         line = part.lineno
-        if spelled(part) in names and (first.end_lineno or 0) < line < second.lineno:
+        if not isinstance(part.ctx, ast.Load) and (first.end_lineno or 0) < line < second.lineno:
             return f"`{spelled(part)}` is assigned on line {line}, between the two set-ups"
     return None

@@ -35,9 +35,10 @@ from fabric_fix.analysis.places import root_name, spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import Edit, ReplaceExpression, ReplaceTargets
 from fabric_fix.finding import Finding, Span
+from fabric_fix.parts import Parts, parts_of
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import statement_in
-from fabric_fix.setups import Place, place_of_setup, readings
+from fabric_fix.setups import Place, place_of_setup
 from fabric_fix.trial import Trial
 
 _MESSAGES = {
@@ -64,7 +65,7 @@ class StaleReference(Rule):
     def _judge(self, program: Program, wrapped: Wrapped, uses: list[Use], first: Use) -> Finding:
         message = f"{_MESSAGES[first.kind]}, although line {wrapped.node.lineno} set it up"
         node = first.node if isinstance(first.node, ast.expr) else wrapped.node
-        compiled = next((use for use in program.uses() if _is_compiled(use, wrapped)), None)
+        compiled = next((use for use in program.once(_compiled) if _is_compiled(use, wrapped)), None)
         if compiled is not None:
             reason = f"line {compiled.stmt.lineno} compiles the raw model: compile what the set-up returned"
             return self.report(program, node, message, reason)
@@ -115,6 +116,10 @@ def _faulty(program: Program) -> dict[Wrapped, list[Use]]:
     for uses in found.values():
         uses.sort(key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
     return found
+
+
+def _compiled(program: Program) -> list[Use]:
+    return [use for use in program.uses() if use.kind == "compile"]
 
 
 def _is_compiled(use: Use, wrapped: Wrapped) -> bool:
@@ -185,7 +190,8 @@ def _shadow(program: Program, place: Place, wrapped: Wrapped, uses: list[Use]) -
     targets = list(place.target.elts) if isinstance(place.target, (ast.Tuple, ast.List)) else [place.target]
     names = [arg.id if i == index else ast.unparse(t) for i, t in enumerate(targets)]
     edits: list[Edit] = [ReplaceTargets(Span.of(place.statement), ", ".join(names))]
-    return edits + [ReplaceExpression(Span.of(part), arg.id) for part in readings(owner, target.id)]
+    read = (part for part in parts_of(program, owner).places([target.id]) if isinstance(part.ctx, ast.Load))
+    return edits + [ReplaceExpression(Span.of(part), arg.id) for part in read]
 
 
 def _name_problem(program: Program, owner: ast.AST, place: Place, raw_name: str, name: str) -> str | None:
@@ -194,7 +200,11 @@ def _name_problem(program: Program, owner: ast.AST, place: Place, raw_name: str,
     scope = it.scope(owner)
     if raw_name not in scope.locals or name not in scope.locals:
         return f"`{raw_name}` or `{name}` belongs to another scope"
-    for node in ast.walk(owner):
+    parts = parts_of(program, owner)
+    telling = program.once(_tellings).get(owner)
+    if telling is None:
+        telling = program.once(_tellings)[owner] = [node for node in parts.nodes if _can_tell(node)]
+    for node in parts.in_order([*telling, *parts.places([name])]):
         stored = isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
         if stored and program.syntax.statement(node) is not place.statement:
             return f"`{name}` is assigned in several places"
@@ -205,41 +215,51 @@ def _name_problem(program: Program, owner: ast.AST, place: Place, raw_name: str,
                 return f"`{name}` is also a name of an inner function"
         if isinstance(node, (ast.Global, ast.Nonlocal)) and {name, raw_name} & set(node.names):
             return f"`{name}` or `{raw_name}` is shared with another scope"
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ("locals", "vars", "exec", "eval")
-        ):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _BY_NAME:
             return f"names are read through `{node.func.id}`"
-    if _assigned_after(owner, place, raw_name):
+    if _assigned_after(parts, place, raw_name):
         return f"`{raw_name}` is assigned again after the set-up"
-    if isinstance(owner, ast.Module) and _exported(owner, name):
+    if isinstance(owner, ast.Module) and name in program.once(_exported):
         return f"`{name}` is exported by the module"
     return None
 
 
-def _assigned_after(owner: ast.AST, place: Place, raw_name: str) -> bool:
+def _can_tell(node: ast.AST) -> bool:
+    """Whether a node, other than a name itself, can keep it from taking the place of another."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in _BY_NAME
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Global, ast.Nonlocal))
+
+
+_BY_NAME = ("locals", "vars", "exec", "eval")
+"""Builtins through which names are read."""
+
+
+def _tellings(program: Program) -> dict[ast.AST, list[ast.AST]]:
+    return {}
+
+
+def _assigned_after(parts: Parts, place: Place, raw_name: str) -> bool:
     last = place.statement.end_lineno or place.statement.lineno
     return any(
-        isinstance(node, ast.Name) and node.id == raw_name and isinstance(node.ctx, ast.Store) and node.lineno > last
-        for node in ast.walk(owner)
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.lineno > last
+        for node in parts.places([raw_name])
     )
 
 
-def _exported(module: ast.Module, name: str) -> bool:
-    for statement in module.body:
+def _exported(program: Program) -> str:
+    """What the module says that it exports, as written."""
+    for statement in program.tree.body:
         if isinstance(statement, ast.Assign) and any(spelled(t) == "__all__" for t in statement.targets):
-            return name in ast.unparse(statement.value)
-    return False
+            return ast.unparse(statement.value)
+    return ""
 
 
 def _kept_on_purpose(program: Program, wrapped: Wrapped, faulty: list[Use]) -> str | None:
     """A use of the raw object after its set-up that means the raw one."""
     known_faulty = {(use.node, use.kind) for use in faulty}
-    for use in program.uses():
-        makers = [obj for obj in use.after if isinstance(obj, Wrapped)]
-        ours = any(obj.node is wrapped.node and obj.kind == wrapped.kind for obj in makers)
-        if isinstance(use.obj, Wrapped) or not ours or (use.node, use.kind) in known_faulty:
+    for use in program.once(_raw_uses).get((wrapped.node, wrapped.kind), ()):
+        if (use.node, use.kind) in known_faulty:
             continue
         if use.kind in ("setup", "attr", "setattr", "clip", "load", "store", "input"):
             continue
@@ -247,6 +267,16 @@ def _kept_on_purpose(program: Program, wrapped: Wrapped, faulty: list[Use]) -> s
             continue
         return f"the raw object is also used on purpose on line {getattr(use.node, 'lineno', use.stmt.lineno)}"
     return None
+
+
+def _raw_uses(program: Program) -> dict[tuple[ast.Call, str], list[Use]]:
+    """By set-up and kind: the uses of objects that are raw although it had wrapped them."""
+    found: dict[tuple[ast.Call, str], list[Use]] = {}
+    for use in program.uses():
+        makers = () if isinstance(use.obj, Wrapped) else use.after
+        for key in {(obj.node, obj.kind) for obj in makers if isinstance(obj, Wrapped)}:
+            found.setdefault(key, []).append(use)
+    return found
 
 
 def _replace(program: Program, place: Place, wrapped: Wrapped, uses: list[Use]) -> list[Edit] | str:

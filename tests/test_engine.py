@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from fabric_fix.check import CheckResult, Surroundings
+from fabric_fix.deadline import Deadline
 from fabric_fix.deep import run_deep
 from fabric_fix.edits.model import Edit, InsertStatement, RemoveStatement, ReplaceStatement, Where
 from fabric_fix.engine import MAX_ROUNDS, FileResult, Job, Status, examine
@@ -44,6 +45,7 @@ def look_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[Look], None]:
             strategies: tuple[str, ...],
             real: str,
             around: Surroundings,
+            deadline: Deadline,
         ) -> CheckResult:
             compile(text, path, "exec")
             lines = [line.rstrip("\r\n") for line in split_lines(text)]
@@ -251,7 +253,7 @@ def test_newer_syntax_names_the_python_that_has_it(monkeypatch: pytest.MonkeyPat
     def refuse(*_arguments: object, **_options: object) -> CheckResult:
         raise SyntaxError("invalid syntax", ("a.py", 1, 6, "type X = int\n"))
 
-    monkeypatch.setattr("fabric_fix.check.check_text", refuse)
+    monkeypatch.setattr("fabric_fix.engine.check_text", refuse)
     assert "run fabric-fix under Python 3." in messages(run("type X = int\n"))
     assert "3.14" in messages(run("try:\n    x\nexcept A, B:\n    y\n"))
     assert "run fabric-fix" not in messages(run("def f(:\n"))

@@ -10,6 +10,7 @@ from fabric_fix.analysis import known
 from fabric_fix.analysis.modules import SHIFT
 from fabric_fix.analysis.program import Program, TrialNeededError
 from fabric_fix.analysis.project import Project
+from fabric_fix.deadline import NEVER, Deadline
 from fabric_fix.finding import Finding
 from fabric_fix.records import Record
 from fabric_fix.rule import Rule
@@ -27,6 +28,8 @@ class CheckResult(Record):
     """The real paths of the other files whose functions it calls, and whether that may show faults in them."""
     consulted: tuple[tuple[str, str], ...] = ()
     """Path and digest of the other files that this depends on."""
+    gave_up_at: int = 1
+    """The line that it had come to then."""
 
 
 class Surroundings(Record):
@@ -65,11 +68,12 @@ def check_text(
     strategies: tuple[str, ...] = (),
     real: str = "",
     around: Surroundings = NOTHING_AROUND,
+    deadline: Deadline = NEVER,
 ) -> CheckResult:
     """Find what the rules have to say of one file, whose real path is `real` ('' for what is in no file).
 
     `strategies` are names as `Fabric(strategy=...)` takes them, which the program must run on beside its own.
-    Raises what `ast.parse` raises (`SyntaxError`, `ValueError`, `RecursionError`).
+    Raises what `ast.parse` raises (`SyntaxError`, `ValueError`, `RecursionError`), and `UnfinishedError`.
     """
     if not _names_fabric(text) and not around.importers:
         ast.parse(text)
@@ -77,14 +81,16 @@ def check_text(
     families, project = _families(strategies), project_of(around)
     visited: tuple[tuple[str, bool], ...] = ()
     if not around.importers:
-        shallow = Program(text, path, families, project, real, deep=False)
+        shallow = Program(text, path, families, project, real, deep=False, deadline=deadline)
         visited = _visited(shallow, rules)
         if shallow.gave_up or not (_may_find(shallow, rules) or (not strategies and _has_hints(shallow))):
-            return CheckResult((), shallow.gave_up, visited, project.dependencies())
-    program = Program(text, path, families, project, real, importers=around.importers)
+            return CheckResult((), shallow.gave_up, visited, project.dependencies(), shallow.gave_up_at)
+    program = Program(text, path, families, project, real, importers=around.importers, deadline=deadline)
     if program.gave_up:
-        return CheckResult((), program.gave_up, visited, project.dependencies())
-    found = [finding for rule in rules for finding in rule().check(program)]
+        return CheckResult((), program.gave_up, visited, project.dependencies(), program.gave_up_at)
+    from fabric_fix.trial import check_rule
+
+    found = [finding for rule in rules for finding in check_rule(rule, program)]
     if not strategies and (shown := undecided(program)):
         from fabric_fix.hinted import with_hints
 

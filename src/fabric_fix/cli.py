@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from fabric_fix import __version__
-from fabric_fix.config import OUTPUT_FORMATS, Settings, exclude_patterns, rule_words, strategy_names
+from fabric_fix.config import OUTPUT_FORMATS, Settings, exclude_patterns, rule_words, seconds, strategy_names
+from fabric_fix.deadline import PER_FILE
 from fabric_fix.problem import RegistryError, os_reason
 from fabric_fix.streams import BROKEN_PIPE, emit, give_up, say
 
@@ -30,6 +31,13 @@ def _checked(check: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Callable[..
             raise click.BadParameter(str(error), context, option) from error
 
     return callback
+
+
+def _seconds(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    try:
+        return None if value is None else seconds(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from error
 
 
 def _list_rules(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -93,6 +101,20 @@ def _explain(context: click.Context, option: click.Parameter, word: str | None) 
     metavar="GLOB",
     callback=_checked(exclude_patterns),
     help="Paths to leave out, even if named; patterns as in .gitignore. Repeatable.",
+)
+@click.option(
+    "--timeout",
+    type=float,
+    metavar="SECONDS",
+    callback=_seconds,
+    help=f"Time for one file, after which it counts as not analysed; 0 for no limit. Default: {PER_FILE:g}.",
+)
+@click.option(
+    "--total-timeout",
+    type=float,
+    metavar="SECONDS",
+    callback=_seconds,
+    help="Time for the whole run, after which the files left are named as not analysed. Default: no limit.",
 )
 @click.option(
     "--output-format", type=click.Choice(OUTPUT_FORMATS), default=None, help="How findings are reported. Default: text."

@@ -30,6 +30,10 @@ class Settings(Record):
     """The folder that keeps what was found out; without one it is in the root of the repository or project."""
     no_cache: bool | None = None
     """Whether nothing is kept; said on the command line only."""
+    timeout: float | None = None
+    """Seconds for one file; 0 for no limit."""
+    total_timeout: float | None = None
+    """Seconds for the whole run; 0 for no limit. Counts where the run begins, in the working directory."""
 
     def over(self, other: Settings) -> Settings:
         """These settings where they say something, else the other ones."""
@@ -162,6 +166,12 @@ def _folder(value: object) -> str:
     return os.path.expanduser(value)
 
 
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("must be a number of seconds")
+    return seconds(value)
+
+
 def _format(value: object) -> str:
     if value not in OUTPUT_FORMATS:
         raise ValueError(f"must be one of {', '.join(OUTPUT_FORMATS)}")
@@ -174,11 +184,20 @@ _READERS: Mapping[str, Callable[[object], Any]] = {
     "ignore": _rules,
     "exclude": _patterns,
     "unsafe-fixes": _flag,
+    "timeout": _number,
+    "total-timeout": _number,
     "output-format": _format,
     "quiet": _flag,
     "verbose": _flag,
     "cache-dir": _folder,
 }
+
+
+def seconds(value: float) -> float:
+    """A length of time, 0 for no limit; ValueError when it is none."""
+    if not 0 <= value < float("inf"):
+        raise ValueError("must be a number of seconds, 0 for no limit")
+    return float(value)
 
 
 def strategy_names(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 
 from fabric_fix.check import NOTHING_AROUND, Surroundings, check_text, visited_by
+from fabric_fix.deadline import Deadline, UnfinishedError
 from fabric_fix.finding import Applicability, Finding, Fix
 from fabric_fix.problem import Problem
 from fabric_fix.records import Record, replace
@@ -19,6 +20,8 @@ from fabric_fix.source import Source, decode
 from fabric_fix.suppress import Silences, is_silenced, silenced_edit, silences
 from fabric_fix.tracking import LineMap, Tracked, carry_over, survivors
 
+NOT_COMPLETE = "not analysed completely"
+NOT_BEGUN = "not analysed"
 GIVEN_UP = "split the file into smaller ones, or leave it out with --exclude"
 """What to do about a file that is too much to be analysed."""
 MAX_ROUNDS = 10
@@ -51,6 +54,12 @@ class Job(Record):
     look_only: bool = False
     visit_only: bool = False
     """The file is asked only which other files it uses, and how."""
+    timeout: float = 0
+    """Seconds that it may take; 0 for no limit."""
+    total_timeout: float = 0
+    """Seconds that the whole run may take, until `ends`; only to be named."""
+    ends: float | None = None
+    """When the whole run must be over, by the clock that all processes share."""
 
 
 class Outcome(Record):
@@ -118,6 +127,10 @@ def examine(job: Job) -> FileResult:
     repair = _Repair(job, source)
     try:
         return repair.run(unchanged)
+    except UnfinishedError as error:
+        what = NOT_COMPLETE if repair.is_begun else NOT_BEGUN
+        problem = Problem(job.path, f"{what}: {error}; {error.advice}", error.line, 1)
+        return replace(unchanged, problems=(problem,), transient=True)
     except UnicodeEncodeError:
         message = f"its fixes need characters that {source.encoding} lacks; nothing was changed"
         return replace(unchanged, problems=(Problem(job.path, message, 1, 1),), consulted=tuple(repair.consulted))
@@ -160,6 +173,9 @@ class _Repair:
 
     def __init__(self, job: Job, source: Source) -> None:
         self._job = job
+        self._deadline = Deadline(job.timeout, job.total_timeout, job.ends)
+        self.is_begun = False
+        """Whether there was time for a look at all."""
         self._source = source
         self._text = source.text
         self._live: list[Tracked] = []
@@ -190,14 +206,25 @@ class _Repair:
     def _look(self, text: str) -> list[Finding]:
         """What is wrong with a text and not silenced."""
         job = self._job
+        self._deadline.check()
+        self.is_begun = True
         result = check_text(
-            text, job.path, rules=job.rules, strategies=job.strategies, real=job.real, around=job.around
+            text,
+            job.path,
+            rules=job.rules,
+            strategies=job.strategies,
+            real=job.real,
+            around=job.around,
+            deadline=self._deadline,
         )
         if text == self._source.text:
             self._visited = result.visited
         self.consulted.update(dict.fromkeys(result.consulted))
-        if result.gave_up and text == self._source.text:
-            self._problems.append(Problem(job.path, f"not analysed completely: {result.gave_up}; {GIVEN_UP}", 1, 1))
+        if result.gave_up and text != self._source.text:
+            raise UnfinishedError(f"with its fixes made, it {result.gave_up}", GIVEN_UP)
+        if result.gave_up:
+            message = f"{NOT_COMPLETE}: {result.gave_up}; {GIVEN_UP}"
+            self._problems.append(Problem(job.path, message, result.gave_up_at, 1))
         comments = silences(text) if result.findings else {}
         return [_spared(finding, comments) for finding in result.findings if not is_silenced(finding, comments)]
 

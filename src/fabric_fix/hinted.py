@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fabric_fix.analysis.program import Program
 from fabric_fix.records import replace
+from fabric_fix.trial import check_rule
 
 if TYPE_CHECKING:
     from fabric_fix.analysis.hints import Hint
@@ -51,7 +52,7 @@ def _look(program: Program, hints: Iterable[Hint], rules: Sequence[type[Rule]]) 
         auto |= hint.families if hint.is_environment else frozenset()
     hinted = {"unknown": families, "auto": auto}
     twin = program.with_hints(families, hinted)
-    return None if twin.gave_up else [finding for rule in rules for finding in rule().check(twin)]
+    return None if twin.gave_up else [finding for rule in rules for finding in check_rule(rule, twin)]
 
 
 def _key(finding: Finding) -> tuple[object, ...]:

@@ -20,6 +20,7 @@ from fabric_fix.edits.model import (
     Where,
 )
 from fabric_fix.finding import Span
+from fabric_fix.segments import segment
 from fabric_fix.setups import Place, renamed, stored_places
 
 MOST_DUPLICATED = 4
@@ -53,8 +54,8 @@ def _comments_problem(program: Program, optimizer: Place, pairs: list[Pair]) -> 
     removed = [pair.module.statement for pair in pairs]
     removed += [optimizer.statement] if len(pairs) > 1 or pairs[0].module.index > optimizer.index else []
     for statement in removed:
-        segment = ast.get_source_segment(program.text, statement) or ""
-        if "#" in segment and "\n" in segment:
+        code = segment(program, statement)
+        if "#" in code and "\n" in code:
             return f"there are comments within the statement on line {statement.lineno}, which would be lost"
     return None
 
@@ -185,8 +186,8 @@ def branching(program: Program, optimizer: Place, pairs: list[Pair], end: int) -
     if len(copied) > MOST_DUPLICATED or any(not isinstance(s, (ast.Assign, ast.Expr)) for s in copied):
         return "too much stands between the calls to write it into two branches: branch on the strategy by hand"
     whole = [module.statement, *between, optimizer.statement, *below]
-    segments = [_segment(program.text, s) for s in whole]
-    if any("\n" in segment and ("#" in segment or '"""' in segment) for segment in segments):
+    segments = [_segment(program, s) for s in whole]
+    if any("\n" in code and ("#" in code or '"""' in code) for code in segments):
         return "comments or long strings stand between the calls: branch on the strategy by hand"
     separate = segments
     at = len(between) + 1
@@ -216,9 +217,9 @@ def _joint_lines(optimizer: Place, pair: Pair, between: list[str]) -> list[str] 
     return [*lines, f"{outer} = {optimizer.receiver}.setup({inner})"]
 
 
-def _segment(text: str, statement: ast.stmt) -> str:
+def _segment(program: Program, statement: ast.stmt) -> str:
     """The source of a statement, its later lines without the indentation of the first."""
-    first, *others = (ast.get_source_segment(text, statement) or "").split("\n")
+    first, *others = segment(program, statement).split("\n")
     width = statement.col_offset
     return "\n".join([first, *(line[width:] if not line[:width].strip() else line for line in others)])
 

@@ -10,7 +10,7 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import Edit
 from fabric_fix.finding import Finding
 from fabric_fix.rule import Rule
-from fabric_fix.setups import Place, families, makes_optimizer, source_problem
+from fabric_fix.setups import Place, created_at, families, makes_optimizer, source_problem
 from fabric_fix.trial import Trial
 
 _SHAPES = frozenset({"dim", "ndim", "shape", "size", "numel", "nelement", "stride", "norm", "data"})
@@ -77,8 +77,8 @@ def device_problem(program: Program, made: ast.expr) -> str | None:
 
 def _constructor(program: Program, made: ast.expr) -> ast.AST | None:
     """The `__init__` of an optimizer's class, when the program defines it."""
-    for key, obj in program.interpreter.created():
-        if key is made and isinstance(obj, Instance) and (method := obj.cls.method("__init__")) is not None:
+    for obj in created_at(program, made):
+        if isinstance(obj, Instance) and (method := obj.cls.method("__init__")) is not None:
             return method.node
     return None
 

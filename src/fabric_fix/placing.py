@@ -81,6 +81,18 @@ def _fabric_name(program: Program, frame: Frame, call: Call) -> str | None:
     if len(wanted) != 1:
         return None
     fabric = next(iter(wanted))
+    known = program.once(_known_names)
+    if (frame, fabric) not in known:
+        known[frame, fabric] = _names_of(program, frame, fabric)
+    return known[frame, fabric]
+
+
+def _known_names(program: Program) -> dict[tuple[Frame, Obj], str | None]:
+    return {}
+
+
+def _names_of(program: Program, frame: Frame, fabric: Obj) -> str | None:
+    wanted = frozenset((fabric,))
     found = [place for (other, place) in program.interpreter.bindings.get(fabric, {}) if other is frame]
     found += [name for name, value in frame.entry.items() if value == wanted]
     for event in program.interpreter.events.values():

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric_fix.config import ConfigError, Configs, Settings
+from fabric_fix.deadline import PER_FILE, end_of
 from fabric_fix.prefilter import chooses_strategy, is_relevant, is_trained
 from fabric_fix.problem import Problem, os_reason
 from fabric_fix.records import replace
@@ -70,6 +71,7 @@ class Run:
             self._shown = self._configs.at(os.getcwd())
         except ConfigError as error:
             self._problems.append(error.problem)
+        self._ends = end_of(self._shown.total_timeout or 0)
 
     def files(self, paths: Sequence[str]) -> int:
         """Handle files and folders; the exit status."""
@@ -191,6 +193,9 @@ class Run:
             Surroundings(request.project_root),
             bool(settings.unsafe_fixes),
             self._mode is Mode.CHECK,
+            timeout=PER_FILE if settings.timeout is None else settings.timeout,
+            total_timeout=self._shown.total_timeout or 0,
+            ends=self._ends,
         )
 
     def _refuse_unless_python(self, candidate: Candidate, data: bytes) -> None:

@@ -9,7 +9,7 @@ from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Setup
 from fabric_fix.analysis.fabric_calls import models_of_optimizer
 from fabric_fix.analysis.names import last_name
-from fabric_fix.analysis.objects import FabricObj, Instance, Obj, Thing, Value, Wrapped, raw
+from fabric_fix.analysis.objects import FabricObj, Instance, Obj, Thing, Value, Wrapped, raw, raws
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import Edit, ReplaceExpression
@@ -106,7 +106,7 @@ def models_of(program: Program, setups: list[Setup], position: int) -> frozenset
             for obj in values[position]:
                 found |= models_of_optimizer(obj)
     if len(found) > 1:  # configuration objects and the like may have gone into a factory beside the model
-        known_models = {obj for obj in found if obj in program.set_up_models()}
+        known_models = found & program.once(Program.set_up_models)
         if known_models and not any(_has_parameters_of_its_own(obj) for obj in found - known_models):
             found = known_models
     return frozenset(found)
@@ -121,13 +121,16 @@ def _has_parameters_of_its_own(obj: Obj) -> bool:
 
 def setups_of_model(program: Program, model: Obj) -> dict[ast.Call, list[Setup]]:
     """The calls that set a raw model up."""
-    found: dict[ast.Call, list[Setup]] = {}
+    return program.once(_setups_by_model).get(model, {})
+
+
+def _setups_by_model(program: Program) -> dict[Obj, dict[ast.Call, list[Setup]]]:
+    found: dict[Obj, dict[ast.Call, list[Setup]]] = {}
     for call, setups in program.setups().items():
         for setup in setups:
-            argument = setup.argument("module", 0)
-            modules = setup.method in ("setup", "setup_module") and argument is not None
-            if modules and argument is not None and any(raw(obj) is model for obj in argument.value):
-                found.setdefault(call, []).append(setup)
+            argument = setup.argument("module", 0) if setup.method in ("setup", "setup_module") else None
+            for model in raws(argument.value) if argument is not None else ():
+                found.setdefault(model, {}).setdefault(call, []).append(setup)
     return found
 
 
@@ -166,12 +169,22 @@ def _stores(node: ast.AST, text: str) -> bool:
 
 def makes_optimizer(program: Program, statement: ast.Assign) -> bool:
     """Whether a statement's value is made by calling an optimizer's class, with nothing else behind it."""
-    for key, obj in program.interpreter.created():
-        if key is statement.value and isinstance(obj, Thing):
-            return known.is_optimizer_class(obj.callee)
-        if key is statement.value and isinstance(obj, Instance):
-            return obj.cls.kind == "optimizer"
+    for obj in created_at(program, statement.value)[:1]:
+        return known.is_optimizer_class(obj.callee) if isinstance(obj, Thing) else obj.cls.kind == "optimizer"
     return False
+
+
+def created_at(program: Program, node: ast.AST) -> list[Thing | Instance]:
+    """The call results and instances that were made at a place."""
+    return program.once(_created).get(node, [])
+
+
+def _created(program: Program) -> dict[ast.AST | None, list[Thing | Instance]]:
+    found: dict[ast.AST | None, list[Thing | Instance]] = {}
+    for node, obj in program.interpreter.created():
+        if isinstance(obj, (Thing, Instance)):
+            found.setdefault(node, []).append(obj)
+    return found
 
 
 def reads(node: ast.AST, text: str) -> bool:

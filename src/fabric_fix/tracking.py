@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from fabric_fix.finding import Finding
@@ -37,15 +37,33 @@ def changed_blocks(old: Sequence[str | bytes], new: Sequence[str | bytes]) -> li
 
 
 def _blocks(old: Sequence[str | bytes], new: Sequence[str | bytes]) -> list[Block]:
-    """The blocks by the matcher of the standard library, or, where that would take minutes, by the shortest script."""
+    """The blocks by the matcher of the standard library.
+
+    Where that would take minutes, it is between the lines that are there once, or by the shortest script.
+    """
     if len(old) * len(new) > QUADRATIC:
+        from fabric_fix.anchors import anchors
         from fabric_fix.shortest import shortest_script
 
+        if apart := anchors(old, new):
+            return list(_between(old, new, apart))
         if (found := shortest_script(old, new)) is not None:
             return found
     from difflib import SequenceMatcher
 
     return list[Block](SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+
+
+def _between(
+    old: Sequence[str | bytes], new: Sequence[str | bytes], apart: Sequence[tuple[int, int]]
+) -> Iterator[Block]:
+    i = j = 0
+    for i2, j2 in (*apart, (len(old), len(new))):
+        for tag, i3, i4, j3, j4 in _blocks(old[i:i2], new[j:j2]) if i < i2 or j < j2 else ():
+            yield tag, i + i3, i + i4, j + j3, j + j4
+        if i2 < len(old):
+            yield "equal", i2, i2 + 1, j2, j2 + 1
+        i, j = i2 + 1, j2 + 1
 
 
 def _merge_equal(blocks: list[Block]) -> list[Block]:

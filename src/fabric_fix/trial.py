@@ -1,370 +1,244 @@
-"""A fix tried out: the program is analysed again as it would be, and what can tell the difference is listed.
+"""A fix tried out: what the program would do after its edits, as far as these edits are to blame.
 
-FABRIC facts behind the lists: a wrapped module forwards attributes, `parameters()`, `state_dict()`, `train()`, `eval()`
-to the raw one; `isinstance`, `type`, storing the whole object and methods that run submodules tell them apart
-(`lightning/fabric/wrappers.py`, `_FabricModule`).
+Where a rule has many fixes in one file, a trial of each by itself would make the work quadratic. `check_rule` then lets
+the rule look twice: first at sketches, which only note the edits and have nothing against them, then at trials that
+share a program in which all the fixes are made that do not touch each other. What such a program shows is told to
+those findings whose statements it is about; where one of the fixes fails, the halves are tried, and so on.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from fabric_fix.analysis import known
-from fabric_fix.analysis.events import Backward, Call, Use
-from fabric_fix.analysis.names import last_name
-from fabric_fix.analysis.objects import Inside, Instance, Obj, Wrapped, raw
-from fabric_fix.analysis.program import Program
+from fabric_fix.analysis.events import Use
+from fabric_fix.analysis.objects import Inside, Wrapped
+from fabric_fix.analysis.program import BUDGET, Program
 from fabric_fix.edits.model import EditError
-from fabric_fix.records import Record
-from fabric_fix.telling import (
-    is_module,
-    may_keep,
-    passes_isinstance,
-    refuses_assignment,
-    runs_no_submodule,
-    used_in_init,
-)
+from fabric_fix.outlook import Hazard, Outlook, maker, spot_of
 
 if TYPE_CHECKING:
     from fabric_fix.edits.model import Edit
+    from fabric_fix.edits.plan import Region
+    from fabric_fix.finding import Finding
+    from fabric_fix.rule import Rule
 
-Spot = tuple[int, int, int, int, bool]
-Position = tuple[int, int, int, int, str, str, tuple[tuple[int, int], ...]]
+MOST_ALONE = 8
+"""Trials of one rule over one file up to which each is made by itself."""
+MOST_GROUPS = 8
+"""Groups of fixes that do not touch each other; what fits into none is tried by itself."""
+ALL_TRIALS = 5 * BUDGET
+"""Steps that all trials over one text may take together."""
 
-WORKING = frozenset({"call", "sync", "backward", "iterate", "step", "clip", "store", "load"})
-"""Uses that only do their work on the wrapped object."""
-_TABLES = frozenset({"_modules", "_parameters", "_buffers", "__dict__"})
-_USEFUL = WORKING | {"method", "attr", "return", "pass", "input", "store", "setup", "save", "load"}
-_OPTIMIZER_METHODS = frozenset({"step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"})
-
-
-class Hazard(Record):
-    """A place that could tell a wrapped object from a raw one."""
-
-    line: int
-    what: str
-    fatal: bool = False
-    """Whether the program surely fails there, so that no fix is offered; else the fix is unsafe."""
-    kind: str = ""
-    """The kind of use."""
-
-    def __str__(self) -> str:
-        return f"{self.what} (line {self.line})"
+Edits = tuple["Edit", ...]
 
 
 class Trial:
-    """The program before and after some edits."""
+    """The program before and after the edits of a fix."""
 
     def __init__(self, before: Program, edits: Sequence[Edit]) -> None:
         self.before = before
         self.edits = tuple(edits)
-        self.error: str | None = None
-        self._hazardous: list[tuple[Use, Hazard]] | None = None
-        self.after = before
-        try:
-            self.after = before.simulate(edits)
-        except EditError as error:
-            self.error = str(error)
-        if self.after.gave_up:
-            self.error = f"the program after the fix {self.after.gave_up}"
+        self._group, self._outlook = before.once(_Trials).of(self.edits)
+        self.after = before if self._outlook is None else self._outlook.after
 
     def failure(self) -> str | None:
         """Why the fix cannot be offered at all: it cannot be made, or an object would be set up twice."""
-        if self.error:
-            return self.error
-        old = {_spot(node) for node, setups in self.before.setups().items() if any(s.rewrapped for s in setups)}
-        for node, setups in self.after.setups().items():
-            if any(s.rewrapped for s in setups) and (_spot(node) not in old or _is_new(node)):
-                return f"an object would be set up a second time on line {node.lineno}"
-        return None
+        return None if self._outlook is None else self._outlook.failure
 
     def hazards(self, calls: Iterable[ast.Call] | None = None) -> list[Hazard]:
         """Places that see a wrapped object after the fix where they saw a raw one, and can tell, in source order.
 
         With `calls`, only what these set-ups wrap counts.
         """
-        spots = None if calls is None else {_spot(call) for call in calls}
-        if self._hazardous is None:
-            self._hazardous = list(self._hazards())
-        found = dict.fromkeys(h for use, h in self._hazardous if spots is None or _spot(_maker(use)) in spots)
-        return sorted(found, key=lambda hazard: hazard.line)
-
-    def _hazards(self) -> Iterator[tuple[Use, Hazard]]:
-        before = self.before.once(_wrapped_positions)
-        for place, uses in _by_position(self.after.uses()).items():
-            wrapped = [use for use in uses if isinstance(use.obj, Wrapped)]
-            if not wrapped or place in before:
-                continue
-            if _is_new(wrapped[0].node):
-                continue
-            for use in wrapped:
-                hazard = self._tells_wrapped(use)
-                if hazard is not None:
-                    yield use, hazard
-
-    def _tells_wrapped(self, use: Use) -> Hazard | None:
-        assert isinstance(use.obj, Wrapped)
-        line = getattr(use.node, "lineno", use.stmt.lineno)
-        if use.kind == "isinstance" and not passes_isinstance(use):
-            what = f"`isinstance(…, {use.detail})` is false for the wrapped object"
-            return Hazard(line, what, fatal=self._raises_without(use.node), kind="isinstance")
-        if use.kind == "type":
-            return Hazard(line, "`type(…)` gives the wrapper's class", kind="type")
-        if use.kind in ("index", "iterate") and use.obj.kind == "module":
-            return Hazard(line, "the wrapped module cannot be indexed, counted or iterated", fatal=True)
-        if use.kind == "operator" and use.obj.kind == "module":
-            return Hazard(line, "the wrapped module takes no operator", fatal=True)
-        if use.kind == "identity":
-            return Hazard(line, "the wrapped object is another object than the raw one", kind="identity")
-        if use.kind in ("setmodule", "delattr") and use.obj.kind == "module":
-            return Hazard(line, f"`{use.detail}` is changed through the wrapper, after the strategy took the module")
-        if use.kind == "attr" and use.detail == "__class__":
-            return Hazard(line, "`__class__` is the wrapper's class", kind="type")
-        if use.kind == "attr" and use.obj.kind == "module" and use.detail in _TABLES:
-            return Hazard(line, f"`{use.detail}` of the wrapped module is the wrapper's own", kind="names")
-        if use.obj.kind == "loader" and use.kind in ("attr", "method") and _is_replaced(use.detail):
-            return Hazard(line, f"`{use.detail}` of the wrapped dataloader is another one in several processes")
-        if use.kind == "save":
-            return Hazard(line, f"`{use.detail}` would take the wrapper, not the raw object")
-        if use.kind == "pass":
-            return Hazard(line, f"the object goes to `{use.detail or 'a function'}`, which cannot be seen into here")
-        if use.kind == "input" and use.obj.kind == "optimizer" and self._refuses_scheduler(use):
-            return Hazard(line, "DeepSpeed's wrapped optimizer is refused by a scheduler", fatal=True)
-        if use.kind == "method":
-            return self._method(use, line)
-        return None
+        if self._outlook is None:
+            return []
+        if calls is not None:
+            spots = {spot_of(call) for call in calls}
+            mine = [hazard for spot in spots for hazard in self._outlook.hazards_by_setup.get(spot, ())]
+        else:
+            mine = [hazard for use, hazard in self._outlook.hazards if self.concerns(use)]
+        return sorted(dict.fromkeys(mine), key=lambda hazard: hazard.line)
 
     def refused_scheduler(self) -> str | None:
         """A scheduler that the program after the fix makes on an optimizer that DeepSpeed wrapped, as a reason."""
-        for use in self.after.uses():
-            if (
-                use.kind == "input"
-                and isinstance(use.obj, Wrapped)
-                and use.obj.kind == "optimizer"
-                and self._refuses_scheduler(use)
-            ):
+        for use in self._outlook.refused_schedulers if self._outlook is not None else ():
+            if self.concerns(use):
                 line = getattr(use.node, "lineno", use.stmt.lineno)
                 return f"the scheduler on line {line} would be made on DeepSpeed's wrapped optimizer, which it refuses"
         return None
 
-    def _raises_without(self, test: ast.AST) -> bool:
-        """Whether the program raises where a test is false."""
-        if test not in self.after.syntax.parents:
-            return False
-        parent = self.after.syntax.parents[test]
-        if isinstance(parent, ast.Assert):
-            return True
-        if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
-            around = self.after.syntax.parents[parent]
-            return isinstance(around, ast.If) and around.test is parent and isinstance(around.body[-1], ast.Raise)
-        while isinstance(parent, ast.If):
-            if not parent.orelse:
-                return False
-            if isinstance(parent.orelse[-1], ast.Raise):
-                return True
-            parent = parent.orelse[0]
-        return False
-
-    def _refuses_scheduler(self, use: Use) -> bool:
-        """StepLR(wrapped) raises under ZeRO 1 to 3: "... is not an Optimizer" (seen with DeepSpeed 0.19.8)."""
-        if not known.is_scheduler_class(use.detail):
-            return False
-        return any(known.is_deepspeed(f) and f != "deepspeed_0" for f in self.strategies_of(use.obj))
-
-    def strategies_of(self, obj: Obj) -> frozenset[str]:
-        """The families of the Fabric that wrapped an object."""
-        return obj.fabric.strategies if isinstance(obj, Wrapped) else frozenset()
-
-    def _method(self, use: Use, line: int) -> Hazard | None:
-        assert isinstance(use.obj, Wrapped)
-        if use.obj.kind == "optimizer":
-            return (
-                None
-                if use.detail in _OPTIMIZER_METHODS
-                else Hazard(line, f"`.{use.detail}()` on the wrapped optimizer")
-            )
-        if use.detail == "modules" and self._inside_call(use.node, ("zip", "enumerate", "list", "tuple", "next")):
-            return Hazard(line, "`.modules()` is counted through, and the wrapped module has more", kind="names")
-        if use.obj.kind != "module" or use.detail in known.HARMLESS_METHODS or self._marked(use):
-            return None
-        if runs_no_submodule(use.obj.inner, use.detail):
-            return None
-        if use.detail in known.NAMES_PARTS:
-            return Hazard(line, f"`.{use.detail}()` gives other parts and names on the wrapped module", kind="names")
-        what = f"`.{use.detail}()` on the wrapped module raises under DDP, FSDP and DeepSpeed when it runs a submodule"
-        return Hazard(line, f"{what}, unless marked with `mark_forward_method`")
-
-    def _marked(self, use: Use) -> bool:
-        for other in self.after.uses():
-            if other.kind == "method" and other.detail == "mark_forward_method" and raw(other.obj) is raw(use.obj):
-                names = other.node.args[:1] if isinstance(other.node, ast.Call) else []
-                if any(isinstance(name, ast.Constant) and name.value == use.detail for name in names):
-                    return True
-        return False
-
     def left_raw(self, wrapped_at: Iterable[ast.Call]) -> list[Use]:
         """Working uses of an object that still see it raw after the fix although it is set up by one of the calls."""
-        spots = {_spot(node) for node in wrapped_at}
-        by_position = _by_position(self.after.uses())
-        found: list[Use] = []
-        for uses in by_position.values():
-            if any(isinstance(use.obj, Wrapped) for use in uses):
-                continue
-            for use in uses:
-                if use.kind in WORKING and any(isinstance(w, Wrapped) and _spot(w.node) in spots for w in use.after):
-                    found.append(use)
-        return sorted(found, key=lambda use: getattr(use.node, "lineno", 0))
+        if self._outlook is None:
+            return []
+        left = self._outlook.left_raw
+        found = dict(pair for call in wrapped_at for pair in left.get(spot_of(call), ()))
+        return sorted((found[number] for number in sorted(found)), key=lambda use: getattr(use.node, "lineno", 0))
 
     def captures(self, calls: Iterable[ast.Call]) -> list[Hazard]:
         """Places that take hold of a raw object before one of the calls sets it up, out of the analysis' sight."""
-        spots = {_spot(node) for node in calls}
-        raws = {w.inner: w for w in self.after.interpreter.wrapped() if _spot(w.node) in spots}
-        found: dict[Hazard, None] = {}
-        for use in self.after.uses():
-            wrapped = raws.get(use.obj)
-            if wrapped is None or wrapped in use.after:
-                continue
-            hazard = self._captures(use, wrapped)
-            if hazard is not None:
-                found[hazard] = None
-        return sorted([*found, *self._owners(spots)], key=lambda hazard: hazard.line)
-
-    def _captures(self, use: Use, wrapped: Wrapped) -> Hazard | None:
-        line = getattr(use.node, "lineno", use.stmt.lineno)
-        if use.kind == "pass" and may_keep(use.detail):
-            keeps = " " in use.detail or use.detail.startswith("torch.nn.")
-            what = (
-                f"`{use.detail}` is given the raw object before it is set up, and {'keeps' if keeps else 'may keep'} it"
-            )
-            return Hazard(line, what, fatal=keeps, kind="kept")
-        if use.kind == "bind":
-            return Hazard(line, f"`{use.detail}` of the raw object is kept before it is set up", fatal=True)
-        if use.kind == "iterate" and wrapped.kind == "loader" and self._inside_call(use.node, ("iter", "cycle")):
-            return Hazard(line, "an iterator over the raw dataloader is taken before it is set up", fatal=True)
-        if use.kind in ("index", "iterate") and wrapped.kind == "module" and not self._only_read(use.node):
-            return Hazard(line, "a part of the raw module is taken before it is set up", kind="kept")
-        return None
-
-    def _inside_call(self, node: ast.AST, names: tuple[str, ...]) -> bool:
-        parent = self.after.syntax.parents.find(node)
-        if not isinstance(parent, ast.Call):
-            return False
-        name = last_name(parent.func)
-        return name in names
-
-    def _only_read(self, node: ast.AST) -> bool:
-        """Whether a part is only asked for an attribute (`model[0].parameters()`) or counted."""
-        return isinstance(self.after.syntax.parents.find(node), ast.Attribute) or isinstance(node, ast.Call)
-
-    def _owners(self, spots: set[Spot]) -> Iterator[Hazard]:
-        """What a fix binds that goes to fields that take no assignment, or to fields of modules that are reloaded."""
-        for use in self.after.uses():
-            if use.kind not in ("setattr", "setmodule") or not _is_new(use.node):
-                continue
-            line = getattr(use.node, "lineno", use.stmt.lineno)
-            if isinstance(use.obj, Instance) and refuses_assignment(use.obj):
-                yield Hazard(line, f"`{use.detail}` of a `{use.obj.cls.node.name}` takes no assignment", fatal=True)
-            elif isinstance(use.obj, Instance) and is_module(use.obj) and used_in_init(use.obj, use.detail):
-                yield Hazard(line, f"the module keeps `{use.detail}` in another of its parts as well", fatal=True)
-            elif is_module(use.obj) and self._names_parts(use.obj):
-                what = f"`{use.detail}` would be a wrapped part of a module, whose state then has other names"
-                yield Hazard(line, what, kind="names")
-
-    def _names_parts(self, owner: Obj) -> bool:
-        """Whether the program asks a module for its state or its parts by name."""
-        named = known.NAMES_PARTS | {"state_dict", "load_state_dict"}
-        return any(
-            use.obj is owner and (use.kind == "save" or (use.kind == "method" and use.detail in named))
-            for use in self.after.uses()
-        )
+        if self._outlook is None:
+            return []
+        found = self._outlook.captures({spot_of(call) for call in calls})
+        found += [hazard for use, hazard in self._outlook.owners if self.concerns(use)]
+        return sorted(found, key=lambda hazard: hazard.line)
 
     def covers(self, call: ast.Call) -> bool:
         """Whether a `backward` or `no_backward_sync` works on wrapped models only, after the fix, in every context."""
-        spot = _spot(call)
-        backwards = any(_spot(n) == spot and any(map(_has_raw, e)) for n, e in self.after.backwards().items())
-        return not backwards and not any(
-            _spot(node) == spot and any(map(_has_raw, events)) for node, events in self.after.no_syncs().items()
-        )
+        return self._outlook is None or spot_of(call) not in self._outlook.uncovered
 
-    def used_wrapped(self, call: ast.Call) -> bool:
-        """Whether something after the fix uses what a set-up call returned."""
-        spot = _spot(call)
-        for use in self.after.uses():
-            if isinstance(use.obj, Wrapped) and _spot(use.obj.node) == spot and use.kind in _USEFUL:
-                return True
-        return False
+    def used_wrapped(self, calls: Iterable[ast.Call]) -> bool:
+        """Whether something after the fix uses what one of the set-up calls returned."""
+        return self._outlook is None or any(spot_of(call) in self._outlook.used_wrapped for call in calls)
 
     def now_raw(self) -> list[Use]:
         """Uses, as they were, that saw a wrapped object (or its inside) and see only a raw one after the fix."""
-        after = _wrapped_positions(self.after)
-        found: list[Use] = []
-        for place, uses in _by_position(self.before.uses()).items():
-            if place not in after and any(isinstance(use.obj, (Wrapped, Inside)) for use in uses):
-                found.extend(uses)
-        there = {position(use) for use in self.after.uses()} if found else set()
-        return sorted((use for use in found if position(use) in there), key=lambda use: getattr(use.node, "lineno", 0))
+        return [] if self._outlook is None else [use for use in self._outlook.now_raw if self.concerns(use)]
+
+    def inserted_setups(self) -> list[ast.Call]:
+        """The set-up calls that the fix puts in."""
+        new = [call for call in self.after.setups() if getattr(call, "_fabric_fix_new", False)]
+        return [call for call in new if self._is_mine([call])]
+
+    def concerns(self, use: Use) -> bool:
+        """Whether a use has to do with this fix, and not with one that is tried out together with it."""
+        made = [maker(use)] if isinstance(use.obj, (Wrapped, Inside)) else []
+        return self._is_mine([*made, use.node])
+
+    def _is_mine(self, nodes: Sequence[ast.AST]) -> bool:
+        return self._group is None or self._group.is_of(self.edits, nodes)
 
 
-def _maker(use: Use) -> ast.Call:
-    """The set-up call that made the wrapped object of a use."""
-    assert isinstance(use.obj, Wrapped)
-    return use.obj.node
+class _Group:
+    """Fixes whose edits do not touch each other, with the statements that each of them touches."""
+
+    def __init__(self) -> None:
+        from fabric_fix.edits.plan import Regions
+
+        self.members: list[Edits] = []
+        self._taken = Regions()
+        self._owners: dict[int, list[tuple[Region, Edits]]] = {}
+
+    def takes(self, edits: Edits, regions: Sequence[Region]) -> bool:
+        """Whether edits can be made beside the others; they are then one of them."""
+        if self._taken.overlap(regions):
+            return False
+        self._taken.add(regions)
+        self.members.append(edits)
+        for region in regions:
+            for line in range(region.start[0], region.end[0] + 1):
+                self._owners.setdefault(line, []).append((region, edits))
+        return True
+
+    def is_of(self, edits: Edits, nodes: Sequence[ast.AST]) -> bool:
+        """Whether nodes stand in the statements of a fix, or of none: then it may be any one's."""
+        owners = [owner for node in nodes for owner in self._owners_of(node)]
+        return not owners or edits in owners
+
+    def _owners_of(self, node: ast.AST) -> list[Edits]:
+        place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+        around = self._owners.get(place[0], ())
+        return [edits for region, edits in around if region.start <= place < max(region.end, (place[0], place[1] + 1))]
 
 
-def _is_replaced(name: str) -> bool:
-    """Whether an attribute of a dataloader is made anew by Fabric (`_process_dataloader`), or private to PyTorch."""
-    return name in ("sampler", "batch_sampler") or (name.startswith("_") and not name.startswith("__"))
+class _Trials:
+    """The trials over one program: those of the rule that is asked, and the steps that all have taken."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._steps = 0
+        self._count = 0
+        self._sketched: list[Edits] | None = None
+        self._together = False
+        self._shared: dict[Edits, tuple[_Group | None, Outlook]] = {}
+
+    def begin(self) -> None:
+        """Another rule is asked."""
+        self._count, self._sketched, self._together, self._shared = 0, None, False, {}
+
+    def of(self, edits: Edits) -> tuple[_Group | None, Outlook | None]:
+        """What edits lead to, and the group that they are tried out in; no outlook for a sketch."""
+        if self._sketched is not None:
+            self._sketched.append(edits)
+            return None, None
+        if edits in self._shared:
+            return self._shared[edits]
+        self._count += 1
+        if self._count > MOST_ALONE and not self._together:
+            raise ManyTrialsError
+        return None, self.outlook(edits)
+
+    def sketch(self, look: Callable[[], object]) -> None:
+        """Note the edits that a rule comes to, and try them out together."""
+        sketched = self._sketched = list[Edits]()
+        look()
+        self._sketched, self._together = None, True
+        for group in self._grouped(dict.fromkeys(sketched)):
+            self._share(group, group.members)
+
+    def _grouped(self, sketched: Iterable[Edits]) -> list[_Group]:
+        from fabric_fix.edits.plan import regions_of
+        from fabric_fix.finding import Fix
+
+        groups: list[_Group] = []
+        for edits in sketched:
+            try:
+                regions = regions_of(self._program.tree, Fix("", edits))
+            except EditError:
+                continue  # which the trial by itself will say
+            if any(group.takes(edits, regions) for group in groups) or len(groups) == MOST_GROUPS:
+                continue
+            groups.append(_Group())
+            groups[-1].takes(edits, regions)
+        return groups
+
+    def _share(self, group: _Group, members: Sequence[Edits]) -> None:
+        """Try edits out together, or, where something fails, each half of them."""
+        outlook = self.outlook([edit for edits in members for edit in edits])
+        if outlook.failure is None or len(members) == 1:
+            self._shared.update({edits: (group if len(members) > 1 else None, outlook) for edits in members})
+            return
+        middle = len(members) // 2
+        self._share(group, members[:middle])
+        self._share(group, members[middle:])
+
+    def outlook(self, edits: Sequence[Edit]) -> Outlook:
+        """The program after some edits."""
+        program = self._program
+        program.deadline.check()
+        if self._steps >= ALL_TRIALS:
+            return Outlook(program, program, "the file has too many fixes to try them all out: repair it step by step")
+        try:
+            after = program.simulate(edits)
+        except EditError as error:
+            return Outlook(program, program, str(error))
+        self._steps += BUDGET - after.interpreter.budget
+        return Outlook(program, after, f"the program after the fix {after.gave_up}" if after.gave_up else None)
 
 
-def _has_raw(event: Call) -> bool:
-    """Whether an event still works on a raw module that others of the same call see wrapped, or on raw ones alone."""
-    if isinstance(event, Backward):
-        wrapped = {raw(obj) for obj in event.deps if isinstance(obj, Wrapped)}
-        return not wrapped or any(obj in wrapped for obj in event.deps)
-    argument = event.argument("module", 0)
-    return argument is None or not all(isinstance(obj, Wrapped) for obj in argument.value)
+class ManyTrialsError(Exception):
+    """A rule has so many fixes that they are to be tried out together."""
 
 
-def _spot(node: ast.AST) -> Spot:
-    return (
-        getattr(node, "lineno", 0),
-        getattr(node, "col_offset", 0),
-        getattr(node, "end_lineno", 0) or 0,
-        getattr(node, "end_col_offset", 0) or 0,
-        _is_new(node),
-    )
+def check_rule(rule: type[Rule], program: Program) -> list[Finding]:
+    """What a rule finds in a program."""
+    trials = program.once(_Trials)
+    trials.begin()
+    try:
+        return _look(rule, program)
+    except ManyTrialsError:
+        trials.sketch(lambda: _look(rule, program))
+        return _look(rule, program)
 
 
-def _is_new(node: ast.AST) -> bool:
-    return bool(getattr(node, "_fabric_fix_new", False))
-
-
-def _by_position(uses: Iterable[Use]) -> dict[Position, list[Use]]:
-    """The uses of objects that are wrapped, or were set up under another name, by place and context."""
-    found: dict[Position, list[Use]] = {}
-    for use in uses:
-        if not use.after and not isinstance(use.obj, (Wrapped, Inside)):
-            continue
-        place = position(use)
-        if place is not None:
-            found.setdefault(place, []).append(use)
+def _look(rule: type[Rule], program: Program) -> list[Finding]:
+    found: list[Finding] = []
+    for finding in rule().check(program):
+        found.append(finding)
+        program.deadline.check(finding.span.line)
     return found
 
 
-def _wrapped_positions(program: Program) -> set[Position | None]:
-    """The places that see a wrapped object or what is inside one."""
-    return {position(use) for use in program.uses() if isinstance(use.obj, (Wrapped, Inside))}
-
-
-def position(use: Use) -> Position | None:
-    """Where a use stands and how it is reached; the same before and after a fix. None for what a fix puts in."""
-    line, column, end_line, end_column, new = _spot(use.node)
-    return None if new else (line, column, end_line, end_column, use.kind, use.detail, _context(use))
-
-
-def _context(use: Use) -> tuple[tuple[int, int], ...]:
-    """The calls through which a use is reached, by their places: the same before and after a fix."""
-    calls = [frame.call for frame in use.frame.chain() if frame.call is not None]
-    return tuple((getattr(call, "lineno", 0), getattr(call, "col_offset", 0)) for call in calls)
+__all__ = ["Hazard", "ManyTrialsError", "Trial", "check_rule"]

@@ -159,8 +159,9 @@ def _walk_class(it: Interpreter, cls: Class) -> None:
         _walk_function(it, method, receiver)
         ends[method] = it.state
     if len(entries) > 1 and any(_changed(start, end, receiver) for end in ends.values()):
+        starts = _Starts(start, ends)
         for method in entries:
-            it.state = _start_of(start, ends, method, receiver)
+            it.state = starts.of(method)
             _walk_function(it, method, receiver)
     it.state = saved
 
@@ -186,16 +187,50 @@ def _changed(start: State, end: State, receiver: Obj) -> bool:
     return start.table(receiver) != end.table(receiver)
 
 
-def _start_of(start: State, ends: dict[Function, State], method: Function, receiver: Obj) -> State:
-    state = start.copy()
-    for other, end in ends.items():
+class _Starts:
+    """The states that the methods of a class start with: what all of them leave, but for each method's own facts.
+
+    All but these are joined once, or a class would take the square of its methods.
+    """
+
+    def __init__(self, start: State, ends: dict[Function, State]) -> None:
+        self._start = start
+        self._common = start.copy()
+        self._facts: dict[tuple[Obj, str], dict[Obj, Function | None]] = {}
+        """By owner and name of a fact: its objects, each with the one method that leaves it, None for several."""
+        self._makers: dict[tuple[Obj, str], set[Function]] = {}
+        """By owner and name of a fact: the methods that leave it."""
+        self._own: dict[Function, set[tuple[Obj, str]]] = {}
+        """The facts that would be others without a method."""
+        for method, end in ends.items():
+            self._add(method, end)
+        for key, makers in self._makers.items():
+            sole = {maker for maker in self._facts[key].values() if maker is not None}
+            for maker in sole | (makers if len(makers) == 1 else set()):
+                self._own.setdefault(maker, set()).add(key)
+
+    def _add(self, method: Function, end: State) -> None:
         for owner, table in end.tables.items():
-            if owner is None or isinstance(owner, Frame) or state.table(owner) is table:
+            if owner is None or isinstance(owner, Frame) or self._start.table(owner) is table:
                 continue
             for name, value in table.items():
-                if not (name.startswith("#") and other is method):
-                    state.put(owner, name, value | (state.get(owner, name) or EMPTY))
-    return state
+                self._common.put(owner, name, value | (self._common.get(owner, name) or EMPTY))
+                if name.startswith("#"):
+                    self._makers.setdefault((owner, name), set()).add(method)
+                    left = self._facts.setdefault((owner, name), {})
+                    left.update({obj: None if obj in left else method for obj in value})
+
+    def of(self, method: Function) -> State:
+        """The state that a method starts with."""
+        state = self._common.copy()
+        for owner, name in self._own.get(method, ()):
+            before = self._start.get(owner, name)
+            if before is None and self._makers[owner, name] == {method}:
+                state.drop(owner, name)
+                continue
+            others = frozenset(obj for obj, maker in self._facts[owner, name].items() if maker is not method)
+            state.put(owner, name, others | (before or EMPTY))
+        return state
 
 
 def _walk_unreached_methods(it: Interpreter, cls: Class, relevance: Relevance) -> None:

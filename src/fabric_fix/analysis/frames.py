@@ -208,6 +208,10 @@ class State:
             self.tables[owner] = table
             self._owned.add(owner)
 
+    def is_shared(self, owner: Owner) -> bool:
+        """Whether the table of an owner may be another state's, too, so that a change makes a new one."""
+        return owner not in self._owned
+
     def _own(self, owner: Owner) -> Table:
         table = self.tables.get(owner)
         if table is None:

@@ -93,20 +93,37 @@ def _hidden(obj: Obj) -> bool:
 def _note_backward(it: Interpreter, found: Backward) -> None:
     pending = _backwards(it.fact(None, "#pending"))
     targets = raws(found.deps)
-    found.repeats |= {other for other in pending if raws(other.deps) & targets}
+    touches: dict[Value, bool] = {}  # many have the same models
+    for other in pending:
+        if other.deps not in touches:
+            touches[other.deps] = bool(raws(other.deps) & targets)
+        if touches[other.deps]:
+            found.repeats.add(other)
     stepping = it.fact(None, "#stepping")
     marker = it.remember(("event", found), _Mark(found))
     if stepping and not any(isinstance(o, Const) and o.value is False for o in stepping):
         group: Value = frozenset((marker,))
     else:
         group = it.fact(None, "#group") | {marker}
-    members = _backwards(group)
-    for other in members:
-        other.group |= members
+    _note_group(found, _backwards(group))
     it.set_fact(None, "#group", group)
     it.set_fact(None, "#pending", it.fact(None, "#pending") | {marker})
     it.set_fact(None, "#unstepped", it.fact(None, "#unstepped") | {marker})
     it.set_fact(None, "#stepping", it.const(False))
+
+
+def _note_group(found: Backward, members: set[Backward]) -> None:
+    """Let the backward calls that run before one step know of each other; those that know the same share one set."""
+    others = [other for other in members if other is not found]
+    shared = others[0].group if others else None
+    if shared is not None and found.group <= members and all(other.group is shared for other in others):
+        if len(shared) == len(others) and found not in shared:  # only those in a set have it as theirs
+            shared.add(found)
+            found.group = shared
+        if found.group is shared and len(shared) == len(members):
+            return
+    for other in members:
+        other.group = members if other.group <= members else other.group | members
 
 
 class _Mark(Obj):

@@ -24,6 +24,7 @@ from fabric_fix.analysis.objects import (
     Function,
     Instance,
     Lazy,
+    ModuleObj,
     Obj,
     Thing,
     Value,
@@ -31,6 +32,7 @@ from fabric_fix.analysis.objects import (
     raw,
     restart_numbers,
 )
+from fabric_fix.deadline import NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -48,6 +50,10 @@ MAX_VALUES = 12
 FABRIC_PACKAGES = ("lightning", "lightning_fabric")
 MAX_LOOPS = 3
 """Looks at a loop's body before its state is taken as settled."""
+
+
+_Fields = tuple["dict[str, Value]", "dict[str, Value]", "list[str]"]
+"""The table of an object, its fields by what they are called, and which of these names are spelled like a Fabric's."""
 
 
 class GaveUpError(Exception):
@@ -87,6 +93,8 @@ class Interpreter:
         self.hinted = hinted
         """The families of hints, for a Fabric with "unknown" among its own and for one with "auto"; None without."""
         self.budget = budget
+        self.deadline = NEVER
+        self._next_look = budget - 256
         restart_numbers()
         self.state = State({})
         tree = source.tree
@@ -140,6 +148,7 @@ class Interpreter:
         self._externals: dict[str, Value] = {}
         self._frames: dict[Hashable, Frame] = {}
         self._scopes: dict[ast.AST, Scope] = {}
+        self._known_fields: dict[str, _Fields] = {}
 
     # --- making objects -------------------------------------------------------------------------------------------
 
@@ -336,21 +345,42 @@ class Interpreter:
         found: dict[str, Value] = {}
         frame: Frame | None = self.frame
         while frame is not None:
-            for name, value in self.state.table(frame).items():
-                if name not in found:
-                    found[name] = value
+            found = {**found, **self.state.table(frame), **found}  # the innermost first, in order and in value
             frame = frame.closure
+        fields = [self._fields(obj, name) for obj, name in self._sorted_out(found).items()]
+        spelled = [*(self.spellings & found.keys())]
+        for _, values, names in fields:
+            found.update(values)
+            spelled += names
+        for name in spelled:
+            found[name] = frozenset(self._made.get(("fabric", obj), obj) for obj in found[name])
+        return found
+
+    def _sorted_out(self, found: dict[str, Value]) -> dict[Obj, str]:
+        """Drop the names of functions and imports, of which there are many and no rule asks; what has fields."""
+        tables, dropped = self.state.tables, []
         owners: dict[Obj, str] = {}
         for name, value in found.items():  # the names of the innermost scope come first
             if len(value) == 1:
-                owners.setdefault(next(iter(value)), name)
-        for obj, owner in owners.items():
-            for field, value in self.state.table(obj).items():
-                if not field.startswith(("#", "*", "'")):
-                    found[f"{owner}.{field}"] = value
-        for name in found:
-            if name.rpartition(".")[2] in self.frame.spellings:
-                found[name] = frozenset(self._made.get(("fabric", obj), obj) for obj in found[name])
+                (obj,) = value
+                if obj.__class__ in _NO_MATTER:
+                    dropped.append(name)
+                if obj in tables or obj in self.state.base:
+                    owners.setdefault(obj, name)
+        for name in dropped:
+            del found[name]
+        return owners
+
+    def _fields(self, obj: Obj, owner: str) -> _Fields:
+        """The fields of an object by what they are called, and which of these names are known to be a Fabric's."""
+        table = self.state.table(obj)
+        known = self._known_fields.get(owner)
+        if known is not None and known[0] is table:
+            return known
+        values = {f"{owner}.{name}": value for name, value in table.items() if not name.startswith(("#", "*", "'"))}
+        found = table, values, [name for name in values if name.rpartition(".")[2] in self.spellings]
+        if self.state.is_shared(obj):  # a table that nobody writes to any more
+            self._known_fields[owner] = found
         return found
 
     # --- events -----------------------------------------------------------------------------------------------------
@@ -373,6 +403,9 @@ class Interpreter:
         self.budget -= 1
         if self.budget < 0:
             raise GaveUpError
+        if self.budget < self._next_look:  # seldom enough to cost nothing
+            self._next_look = self.budget - 256
+            self.deadline.check(self.stmt.lineno)
 
     def is_relevant(self, function: Function) -> bool:
         """Whether a function's source can lead to Fabric."""
@@ -431,6 +464,10 @@ def _is_secondary(name: str) -> bool:
     """Whether a name says that its Fabric is one beside the program's own."""
     words = name.lower().strip("_").split("_")
     return any(word in ("player", "single", "cpu", "eval", "inference", "local") for word in words)
+
+
+_NO_MATTER = frozenset({Function, External, Lazy, ModuleObj})
+"""What names stand for that no rule asks for."""
 
 
 def _is_lazy(obj: Obj) -> bool:

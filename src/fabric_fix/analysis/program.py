@@ -23,9 +23,11 @@ from fabric_fix.analysis.interp import GaveUpError, Interpreter
 from fabric_fix.analysis.modules import SHIFT, Module, Modules, is_test
 from fabric_fix.analysis.objects import Obj, raw
 from fabric_fix.analysis.syntax import Syntax
+from fabric_fix.deadline import NEVER
 
 if TYPE_CHECKING:
     from fabric_fix.analysis.project import Project
+    from fabric_fix.deadline import Deadline
     from fabric_fix.edits.model import Edit
 
 BUDGET = 200_000
@@ -57,6 +59,7 @@ class Program:
         importers: Sequence[str] = (),
         deep: bool = True,
         hinted: Mapping[str, frozenset[str]] | None = None,
+        deadline: Deadline = NEVER,
     ) -> None:
         """Analyse a file.
 
@@ -71,6 +74,7 @@ class Program:
         self.deep = deep
         self.importers = tuple(importers)
         self.hinted = hinted
+        self.deadline = deadline
         self.source = Module(real, text, ast.parse(text))
         project.modules.connect(self.source)
         self._interpret()
@@ -78,6 +82,8 @@ class Program:
     def _interpret(self) -> None:
         self.tree = self.source.tree
         self.gave_up: str | None = None
+        self.gave_up_at = 1
+        """The line that the analysis had come to when it gave up."""
         self._syntax: Syntax | None = None
         self._answers: dict[Callable[[Program], Any], Any] = {}
         self._events: dict[type[Call], Any] = {}
@@ -85,10 +91,12 @@ class Program:
         users = [module for module in map(modules.module, self.importers) if module is not None]
         budget = BUDGET * (1 + min(len(users), MOST_IMPORTERS))
         self.interpreter = Interpreter(self.source, modules, self.strategies, budget, self.deep, self.hinted)
+        self.interpreter.deadline = self.deadline
         try:
             entry.walk(self.interpreter, users)
         except GaveUpError:
             self.gave_up = f"needs more than {budget} steps of analysis"
+            self.gave_up_at = self.interpreter.stmt.lineno if self.owns(self.interpreter.stmt) else 1
 
     # --- files --------------------------------------------------------------------------------------------------------
 

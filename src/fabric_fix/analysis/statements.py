@@ -17,8 +17,8 @@ from fabric_fix.analysis.objects import EMPTY, External, Lazy, Thing, Value
 def run(it: Interpreter, body: list[ast.stmt]) -> bool:
     """Walk statements in order; False when control never comes out below them."""
     for stmt in body:
-        it.step()
         outer, it.stmt = it.stmt, stmt
+        it.step()
         alive = _STATEMENTS[type(stmt)](it, stmt)
         it.stmt = outer
         if not alive:
