@@ -313,7 +313,9 @@ def _own_result(program: Program, setup: Setup) -> bool:
         own = {obj for obj in _held(argument, kind) if obj.node is setup.node and obj.inner in argument.value}
         made_here = any(_within(obj.inner, loops[0]) for obj in own)
         if name is not None and name in targets and len(own) == 1 and len(argument.value) == 2 and not made_here:
-            return len(list(_stores(loops[0], name))) == 1
+            root = root_name(argument.node)
+            another = root is not None and root != name and any(_stores(loops[0], root))  # each turn's own holder
+            return not another and len(list(_stores(loops[0], name))) == 1
     return False
 
 

@@ -12,7 +12,7 @@ from fabric_fix.analysis.program import Program, TrialNeededError
 from fabric_fix.analysis.project import Project
 from fabric_fix.deadline import NEVER, Deadline
 from fabric_fix.finding import Finding
-from fabric_fix.records import Record
+from fabric_fix.records import Record, replace
 from fabric_fix.rule import Rule
 
 _FABRIC = re.compile("abric|LightningLite")
@@ -43,6 +43,7 @@ class Surroundings(Record):
     """Files, by their real paths, that are to be read as other bytes than are on disk."""
 
 
+TOO_LARGE = "the program that this is a part of is too large to be analysed, so that no fix is sure"
 NOTHING_AROUND = Surroundings()
 _projects: dict[tuple[str | None, tuple[tuple[str, bytes], ...]], Project] = {}
 
@@ -83,9 +84,12 @@ def check_text(
     if not around.importers:
         shallow = Program(text, path, families, project, real, deep=False, deadline=deadline)
         visited = _visited(shallow, rules)
-        if shallow.gave_up or not (_may_find(shallow, rules) or (not strategies and _has_hints(shallow))):
+        if not shallow.gave_up and not (_may_find(shallow, rules) or (not strategies and _has_hints(shallow))):
             return CheckResult((), shallow.gave_up, visited, project.dependencies(), shallow.gave_up_at)
     program = Program(text, path, families, project, real, importers=around.importers, deadline=deadline)
+    too_large = program.gave_up is not None
+    if too_large:
+        program = program.alone()
     if program.gave_up:
         return CheckResult((), program.gave_up, visited, project.dependencies(), program.gave_up_at)
     from fabric_fix.trial import check_rule
@@ -96,6 +100,8 @@ def check_text(
 
         found = with_hints(program, found, rules, shown)
     own = [finding for finding in found if finding.span.line < SHIFT]
+    if too_large:
+        own = [replace(finding, fix=None, reason=TOO_LARGE) for finding in own]
     in_order = sorted(own, key=lambda finding: finding.sort_key)
     return CheckResult(tuple(in_order), None, visited, project.dependencies())
 

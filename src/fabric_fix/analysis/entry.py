@@ -61,6 +61,8 @@ def _walk_rest(it: Interpreter, source: Module) -> None:
             _alone(it, partial(_walk_function, it, function, None))
     for cls in it.classes:
         if cls.closure.source is source and relevance.of_class(cls.node):
+            if _is_known_elsewhere(it, cls, relevance):
+                _walk_class(it, cls)
             _walk_unreached_methods(it, cls, relevance)
 
 
@@ -233,6 +235,13 @@ class _Starts:
         return state
 
 
+def _is_known_elsewhere(it: Interpreter, cls: Class, relevance: Relevance) -> bool:
+    """Whether only a program whose state is gone made an instance, and left methods that need its fields."""
+    if it.remembered(("any", cls)) is not None or cls not in it.instantiated or len(_known_instances(it, cls)) == 1:
+        return False
+    return any(method.node not in it.reached and relevance.of(method.node) for method in cls.methods.values())
+
+
 def _walk_unreached_methods(it: Interpreter, cls: Class, relevance: Relevance) -> None:
     """Methods that no followed call reached, on an object that stands for any instance."""
     for method in list(cls.methods.values()):
@@ -245,7 +254,10 @@ def _walk_unreached_methods(it: Interpreter, cls: Class, relevance: Relevance) -
 
 def _instance_of(it: Interpreter, cls: Class) -> Obj:
     """The one known instance of a class, so that its fields are known; else one that stands for any."""
-    known = {
-        obj for obj in (*it.state.tables, *it.state.base) if isinstance(obj, (Instance, FabricObj)) and obj.cls is cls
-    }
+    known = _known_instances(it, cls)
     return next(iter(known)) if len(known) == 1 else _self_of(it, cls)
+
+
+def _known_instances(it: Interpreter, cls: Class) -> set[Obj]:
+    owners = (*it.state.tables, *it.state.base)
+    return {obj for obj in owners if isinstance(obj, (Instance, FabricObj)) and obj.cls is cls}

@@ -72,6 +72,8 @@ class Program:
         self.strategies = strategies
         self.project = project
         self.deep = deep
+        self.closed = False
+        """No other file is looked into."""
         self.importers = tuple(importers)
         self.hinted = hinted
         self.deadline = deadline
@@ -87,7 +89,7 @@ class Program:
         self._syntax: Syntax | None = None
         self._answers: dict[Callable[[Program], Any], Any] = {}
         self._events: dict[type[Call], Any] = {}
-        modules = self.project.modules if not is_test(self.path) else Modules("")
+        modules = Modules("") if self.closed or is_test(self.path) else self.project.modules
         users = [module for module in map(modules.module, self.importers) if module is not None]
         budget = BUDGET * (1 + min(len(users), MOST_IMPORTERS))
         self.interpreter = Interpreter(self.source, modules, self.strategies, budget, self.deep, self.hinted)
@@ -116,6 +118,14 @@ class Program:
         twin = Program.__new__(Program)
         twin.__dict__.update(self.__dict__)
         twin.strategies, twin.hinted = families, hinted
+        twin._interpret()
+        return twin
+
+    def alone(self) -> Program:
+        """The same program with no look into other files."""
+        twin = Program.__new__(Program)
+        twin.__dict__.update(self.__dict__)
+        twin.closed, twin.importers = True, ()
         twin._interpret()
         return twin
 
