@@ -343,10 +343,10 @@ def _aside(it: Interpreter, function: Function, chain: list[Frame], args: list[A
     In another file these are followed to see what they do with a model that is set up, or what they make, and there
     no further.
     """
-    if it.is_relevant(function):
+    source = function.closure.source
+    if it.is_relevant(function) and (it.deep or source is it.walked or source.relevance.acts(function.node)):
         return False
     others = sum(1 for frame in chain if frame.function is not None and not it.is_relevant(frame.function))
-    source = function.closure.source
     if source is it.walked or source.relevance.says_strategy(function.node):
         return others >= MAX_ASIDE
     if not (it.deep or _is_short(function)):

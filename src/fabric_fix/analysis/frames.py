@@ -169,7 +169,7 @@ class State:
     it leaves alone.
     """
 
-    __slots__ = ("_owned", "assumed", "base", "tables")
+    __slots__ = ("_over", "_owned", "assumed", "base", "tables")
 
     def __init__(self, base: dict[Owner, Table]) -> None:
         self.assumed: Atoms = frozenset()
@@ -177,6 +177,8 @@ class State:
         self.tables: dict[Owner, Table] = {}
         self.base = base
         """What imported modules left behind; one for all states of a program."""
+        self._over: frozenset[Owner] = frozenset()
+        """The owners of which this state has another table than `base`."""
         self._owned: set[Owner] = set()
 
     def get(self, owner: Owner, name: str) -> Value | None:
@@ -217,6 +219,8 @@ class State:
         if table is None:
             table = self.tables[owner] = self.base.get(owner, _NONE).copy()
             self._owned.add(owner)
+            if owner in self.base:
+                self._over |= {owner}
         elif owner not in self._owned:
             table = self.tables[owner] = table.copy()
             self._owned.add(owner)
@@ -227,6 +231,7 @@ class State:
         twin = State(self.base)
         twin.tables = self.tables.copy()
         twin.assumed = self.assumed
+        twin._over = self._over
         self._owned = set()
         return twin
 
@@ -240,8 +245,9 @@ class State:
                 self._owned.add(owner)
             elif mine is not theirs and mine != theirs:
                 _join_tables(self._own(owner), theirs, isinstance(owner, Frame))
-        for owner in self.base.keys() & self.tables.keys() - other.tables.keys() if self.base else ():
+        for owner in self._over - other._over:
             _join_tables(self._own(owner), self.base[owner], isinstance(owner, Frame))
+        self._over |= other._over
         return self
 
     def same(self, other: State) -> bool:

@@ -48,7 +48,7 @@ class Module:
         self.folder = os.path.dirname(path)
         self.relevance: Relevance = Relevance(tree, text)
         if number:
-            ast.increment_lineno(tree, number * SHIFT)
+            _shift(tree, number * SHIFT)
             self.relevance.shift = number * SHIFT
 
     def twin(self, tree: ast.Module) -> Module:
@@ -306,6 +306,18 @@ class Modules:
 
     def _may_parse(self, file: str) -> bool:
         return file not in self._parsing and self.can_matter(file)
+
+
+def _shift(tree: ast.Module, lines: int) -> None:
+    """Add to all line numbers of a tree; `ast.increment_lineno` does the same at three times the cost."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        fields = node.__dict__
+        if "lineno" in fields:
+            fields["lineno"] += lines
+            fields["end_lineno"] = (fields.get("end_lineno") or 0) + lines
+        push_children(node, stack)
 
 
 def is_test(path: str) -> bool:

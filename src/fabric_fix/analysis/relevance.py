@@ -31,6 +31,12 @@ _WORDS = frozenset(
 
 _STRATEGY_WORDS = frozenset(["strategy", "add_argument", "ArgumentParser", "parse_args", "parse_known_args"])
 
+_METHODS = _WORDS - {"Fabric", "LightningLite"}
+_USED = re.compile(rf"(?<=\.)(?:{'|'.join(sorted(_METHODS))})\b|\b(?:{'|'.join(sorted(_METHODS))})(?=\()")
+
+_MAKES = "Fabric("
+"""Stands among the words of what makes a Fabric."""
+
 Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -43,18 +49,26 @@ class Relevance:
         """What was added to the line numbers of the tree since."""
         self._words: dict[ast.AST, frozenset[str]] = {}
         self._names: set[str] = set(_WORDS)
+        self._acting: set[str] = set(_METHODS) | {_MAKES}
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         self._units = [stmt for stmt in tree.body if isinstance(stmt, kinds)]
         self._everything = not self._lines
         if not self._everything:
             self._names |= self._shared(tree, self._units)
-            self._spread(self._units)
+            self._spread(self._names)
+            self._spread(self._acting)
 
     def add(self, names: set[str]) -> None:
         """Take names that the module imports, and that lead to Fabric where they come from."""
-        if not names <= self._names:
+        if not names <= self._acting:
             self._names |= names
-            self._spread(self._units)
+            self._acting |= names
+            self._spread(self._names)
+            self._spread(self._acting)
+
+    def acts(self, node: ast.AST) -> bool:
+        """Whether a function makes a Fabric or calls one of its methods, itself or through others; not only has one."""
+        return self._everything or bool(self._words_of(node) & self._acting)
 
     def says_strategy(self, node: ast.AST) -> bool:
         """Whether a function can say which strategy a program runs with."""
@@ -62,10 +76,10 @@ class Relevance:
 
     @property
     def names(self) -> set[str]:
-        """The names of the module that lead to Fabric."""
+        """The names of the module whose functions and classes act on a Fabric."""
         if self._everything:
             return {unit.name for unit in self._units}
-        return self._names - _WORDS
+        return self._acting - _METHODS - {_MAKES}
 
     @property
     def leads(self) -> bool:
@@ -91,10 +105,10 @@ class Relevance:
             stored |= {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         return stored & frozenset().union(*spoken)
 
-    def _spread(self, units: Sequence[Unit]) -> None:
-        """Names of functions and methods that lead to Fabric make their callers relevant."""
+    def _spread(self, names: set[str]) -> None:
+        """Add the names of functions and methods that lead to one of some names, and so on."""
         named: list[tuple[str, ast.AST]] = []
-        for unit in units:
+        for unit in self._units:
             named.append((unit.name, unit))
             if isinstance(unit, ast.ClassDef):
                 functions = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -103,8 +117,8 @@ class Relevance:
         while changed:
             changed = False
             for name, node in named:
-                if name not in self._names and self._words_of(node) & self._names:
-                    self._names.add(name)
+                if name not in names and self._words_of(node) & names:
+                    names.add(name)
                     changed = True
 
     def _words_of(self, node: ast.AST) -> frozenset[str]:
@@ -112,5 +126,10 @@ class Relevance:
         if found is None:
             start, end = getattr(node, "lineno", 1) - self.shift, (getattr(node, "end_lineno", None) or 0) - self.shift
             source = "".join(self._lines[start - 1 : max(end, 0)])
-            found = self._words[node] = frozenset(_WORD.findall(source))
+            found = frozenset(_WORD.findall(source))
+            if not found.isdisjoint(_METHODS):  # in a comment such a word leads nowhere
+                found -= _METHODS - frozenset(_USED.findall(source))
+            if "Fabric(" in source or "LightningLite(" in source:
+                found |= {_MAKES}
+            self._words[node] = found
         return found
