@@ -1,0 +1,68 @@
+"""Projects of several files: what is said of a file does not depend on which files are named, or in which order."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabric_fix.config import Settings
+from fabric_fix.run import Mode, Run
+from tests.cases import Case, load_cases
+
+Said = dict[str, list[dict[str, Any]]]
+Look = Callable[[Path, list[str], Case], Said]
+
+
+def has_several_files(case: Case) -> bool:
+    return sum(1 for _ in case.input.rglob("*.py")) > 1
+
+
+PROJECTS = [case for case in load_cases() if has_several_files(case)]
+
+
+@pytest.fixture
+def look(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Look:
+    """The findings of a run, by file."""
+
+    def run(folder: Path, names: list[str], case: Case) -> Said:
+        monkeypatch.chdir(folder)
+        options = case.options
+        strategies = tuple(b for a, b in pairwise(options) if a == "--strategy")
+        settings = Settings(
+            output_format="json",
+            no_cache=True,
+            strategy=strategies or None,
+            unsafe_fixes=True if "--unsafe-fixes" in options else None,
+        )
+        capfdbinary.readouterr()
+        Run(Mode.CHECK, settings).files(names)
+        found: Said = {}
+        for entry in json.loads(capfdbinary.readouterr().out):
+            found.setdefault(os.path.relpath(entry["filename"], folder), []).append(
+                {key: value for key, value in entry.items() if key != "filename"}
+            )
+        return found
+
+    return run
+
+
+@pytest.mark.parametrize("case", PROJECTS, ids=lambda case: case.name)
+def test_a_file_that_is_named_alone_is_told_the_same(case: Case, tmp_path: Path, look: Look) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(case.input, folder)
+    (folder / ".git").mkdir(exist_ok=True)
+    whole = look(folder, ["."], case)
+    alone = {name: look(folder, [name], case).get(name) for name in whole}
+    assert alone == whole
+
+
+def test_there_are_projects_and_some_have_findings() -> None:
+    assert len(PROJECTS) > 100
+    assert sum(bool(case.findings) for case in PROJECTS) > 60
