@@ -15,7 +15,8 @@ Safety
     could tell it from the raw object: a function that the file does not show, a method that runs submodules,
     `torch.save(model)`. No fix when one surely behaves differently (`isinstance(model, Net)`), when an argument is
     no place (`fabric.setup(Net())`, `*args`), when the name belongs to another scope, or when the raw object goes on
-    being used under another name: then the message says which.
+    being used under another name: then the message says which. Nor is there one for a dataloader that is set up after
+    the loop that trains on it, and not used any more: the set-up belongs above that loop.
 
 Read in `lightning/fabric/fabric.py` (`setup`, `setup_module`, `setup_optimizers`, `setup_dataloaders`).
 """
@@ -25,7 +26,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fabric_fix.analysis.events import Setup
+from fabric_fix.analysis.events import Setup, Use
 from fabric_fix.analysis.objects import Wrapped
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
@@ -33,6 +34,7 @@ from fabric_fix.edits.model import BindResult, Edit, ReplaceTargets
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import binding_problem, listed
+from fabric_fix.setups import trains
 from fabric_fix.trial import Hazard, Trial
 
 
@@ -49,6 +51,13 @@ class DiscardedSetup(Rule):
         ]
         for node, setups in found:
             yield self._judge(program, node, program.syntax.statement(node), setups)
+        for node, setups in program.own(program.setups()).items():
+            loop = _trained_before(program, node, setups)
+            if loop is not None:
+                message = "the dataloader is set up after the loop that trains on it, and what that gives is not used"
+                yield self.report(
+                    program, node, message, f"set it up before line {loop.stmt.lineno}, and loop over that"
+                )
 
     def _judge(self, program: Program, node: ast.Call, statement: ast.stmt, setups: list[Setup]) -> Finding:
         method = setups[0].method
@@ -66,6 +75,18 @@ class DiscardedSetup(Rule):
         if method == "setup_dataloaders" and program.once(_shards_by_hand):
             hazards.append("the program shares its data out between the processes by hand, which Fabric would do again")
         return self.fixed(program, node, message, f"Bind the result to {listed(targets)}", [edit], hazards)
+
+
+def _trained_before(program: Program, node: ast.Call, setups: list[Setup]) -> Use | None:
+    """A loop that trained on a raw dataloader before its set-up, of which nothing is used."""
+    if setups[0].method != "setup_dataloaders" or not isinstance(setups[0].stmt, ast.Assign):
+        return None
+    wrapped = {obj for obj in program.interpreter.wrapped() if obj.node is node}
+    raws = {obj.inner for obj in wrapped}
+    if not wrapped or any(use.obj in wrapped for use in program.uses()):
+        return None
+    loops = (use for use in program.uses() if use.kind == "iterate" and use.obj in raws and not use.after & wrapped)
+    return next((use for use in loops if trains(program, use)), None)
 
 
 def _shards_by_hand(program: Program) -> bool:

@@ -36,7 +36,7 @@ from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.between import capture_problem, caught_problem, leaving_problem, parameters_problem
 from fabric_fix.finding import Finding
-from fabric_fix.joining import Pair, branching, joining, targets_of
+from fabric_fix.joining import Pair, branching, joining
 from fabric_fix.making import device_problem
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import only
@@ -49,6 +49,7 @@ from fabric_fix.setups import (
     place_of_setup,
     setups_of_model,
     strategy_names,
+    targets_of,
     wants,
 )
 from fabric_fix.trial import Trial

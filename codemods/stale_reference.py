@@ -37,8 +37,7 @@ from fabric_fix.edits.model import Edit, ReplaceExpression, ReplaceTargets
 from fabric_fix.finding import Finding, Span
 from fabric_fix.parts import Parts, parts_of
 from fabric_fix.rule import Rule
-from fabric_fix.scopes import statement_in
-from fabric_fix.setups import Place, place_of_setup
+from fabric_fix.setups import Place, place_of_setup, targets_of, trains
 from fabric_fix.trial import Trial
 
 _MESSAGES = {
@@ -105,7 +104,7 @@ def _faulty(program: Program) -> dict[Wrapped, list[Use]]:
             continue
         if isinstance(use.obj, Wrapped) or not _works(use, trained) or _through_strategy(use):
             continue
-        if use.kind == "iterate" and not (use.grad and _trains(program, use)):
+        if use.kind == "iterate" and not (use.grad and trains(program, use)):
             continue  # evaluation on the whole loader, or statistics, on purpose
         makers = {obj for obj in use.after if isinstance(obj, Wrapped)}
         bound = [obj for obj in makers if _is_bound_elsewhere(program, obj)]
@@ -125,16 +124,6 @@ def _compiled(program: Program) -> list[Use]:
 def _is_compiled(use: Use, wrapped: Wrapped) -> bool:
     """`torch.compile(raw)` after the set-up; a progress bar around a loader is no compilation."""
     return use.kind == "compile" and use.obj is wrapped.inner and wrapped in use.after and wrapped.kind == "module"
-
-
-def _trains(program: Program, use: Use) -> bool:
-    """Whether a loop over a loader trains: a backward runs in it."""
-    for events in program.backwards().values():
-        for event in events:
-            statement = statement_in(event.frame, event.stmt, use.frame)
-            if statement is not None and (statement is use.stmt or use.stmt in program.syntax.ancestors(statement)):
-                return True
-    return False
 
 
 def _works(use: Use, trained: set[Obj]) -> bool:
@@ -279,6 +268,18 @@ def _raw_uses(program: Program) -> dict[tuple[ast.Call, str], list[Use]]:
     return found
 
 
+def _kept_inside(program: Program, place: Place, use: Use) -> str | None:
+    """What a function would have to return that keeps what its set-up gave, while its caller goes on with the raw one."""
+    frame = place.setups[0].frame
+    names = [spelled(target) for target in targets_of(place)]
+    if frame.function is None or use.frame is not frame.caller or any(n is None or "." in n for n in names):
+        return None
+    line = frame.call_stmt.lineno if frame.call_stmt is not None else use.stmt.lineno
+    returned = ", ".join(str(name) for name in names)
+    what = f"`{frame.function.name}` keeps what the set-up returns to itself"
+    return f"{what}: let it return `{returned}`, and bind that on line {line}, where it is called"
+
+
 def _replace(program: Program, place: Place, wrapped: Wrapped, uses: list[Use]) -> list[Edit] | str:
     """Put the wrapped object's name in the place of the raw one where it is at work."""
     pair = _pair(place, wrapped)
@@ -289,6 +290,9 @@ def _replace(program: Program, place: Place, wrapped: Wrapped, uses: list[Use]) 
     home = program.syntax.function(place.statement)
     for use in uses:
         if root_name(target) != "self" and program.syntax.function(use.node) is not home:
+            kept = _kept_inside(program, place, use)
+            if kept is not None:
+                return kept
             line = getattr(use.node, "lineno", use.stmt.lineno)
             used = f"the raw object goes on being used on line {line}, in another function"
             return f"{used}: pass it what the set-up returned"

@@ -21,7 +21,7 @@ from fabric_fix.edits.model import (
 )
 from fabric_fix.finding import Span
 from fabric_fix.segments import segment
-from fabric_fix.setups import Place, renamed, stored_places
+from fabric_fix.setups import Place, renamed, stored_places, targets_of
 
 MOST_DUPLICATED = 4
 """Statements between the two calls that are written into both branches; with more the fix is left to the user."""
@@ -58,11 +58,6 @@ def _comments_problem(program: Program, optimizer: Place, pairs: list[Pair]) -> 
         if "#" in code and "\n" in code:
             return f"there are comments within the statement on line {statement.lineno}, which would be lost"
     return None
-
-
-def targets_of(place: Place) -> list[ast.expr]:
-    """The targets of an assignment, one by one."""
-    return list(place.target.elts) if isinstance(place.target, (ast.Tuple, ast.List)) else [place.target]
 
 
 def _one_call(

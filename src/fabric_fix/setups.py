@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.events import Setup
+from fabric_fix.analysis.events import Setup, Use
 from fabric_fix.analysis.fabric_calls import models_of_optimizer
 from fabric_fix.analysis.names import last_name
 from fabric_fix.analysis.objects import FabricObj, Instance, Obj, Thing, Value, Wrapped, raw, raws
@@ -15,6 +15,7 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import Edit, ReplaceExpression
 from fabric_fix.finding import Span
 from fabric_fix.records import Record
+from fabric_fix.scopes import statement_in
 
 
 class Place(Record):
@@ -296,3 +297,18 @@ def owners(obj: Obj) -> list[Obj]:
         obj = obj.base
         found.append(raw(obj))
     return found
+
+
+def targets_of(place: Place) -> list[ast.expr]:
+    """The targets of an assignment, one by one."""
+    return list(place.target.elts) if isinstance(place.target, (ast.Tuple, ast.List)) else [place.target]
+
+
+def trains(program: Program, use: Use) -> bool:
+    """Whether a loop over a loader trains: a backward runs in it."""
+    for events in program.backwards().values():
+        for event in events:
+            statement = statement_in(event.frame, event.stmt, use.frame)
+            if statement is not None and (statement is use.stmt or use.stmt in program.syntax.ancestors(statement)):
+                return True
+    return False
