@@ -269,7 +269,7 @@ def _raw_uses(program: Program) -> dict[tuple[ast.Call, str], list[Use]]:
 
 
 def _kept_inside(program: Program, place: Place, use: Use) -> str | None:
-    """What a function would have to return that keeps what its set-up gave, while its caller goes on with the raw one."""
+    """What a function has to return that keeps what its set-up gave, while its caller goes on with the raw one."""
     frame = place.setups[0].frame
     names = [spelled(target) for target in targets_of(place)]
     if frame.function is None or use.frame is not frame.caller or any(n is None or "." in n for n in names):
