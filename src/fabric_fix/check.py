@@ -116,7 +116,11 @@ def visited_by(
 
 
 def _visited(program: Program, rules: Sequence[type[Rule]]) -> tuple[tuple[str, bool], ...]:
-    return tuple((module.path, _may_find(program.seen_in(module), rules)) for module in program.visited())
+    found = {module.path: _may_find(program.seen_in(module), rules) for module in program.visited()}
+    if program.gave_up:  # what it would have come to as well
+        for path in program.project.modules.reach(program.source.path):
+            found.setdefault(path, False)
+    return tuple(sorted(found.items()))
 
 
 def _families(strategies: Sequence[str]) -> frozenset[str]:

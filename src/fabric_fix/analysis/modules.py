@@ -226,10 +226,11 @@ class Modules:
         return [
             path
             for path in sorted(set(candidates))
-            if path != target and (tested or not is_test(self.shown(path))) and target in self._reach(path)
+            if path != target and (tested or not is_test(self.shown(path))) and target in self.reach(path)
         ]
 
-    def _reach(self, path: str) -> set[str]:
+    def reach(self, path: str) -> set[str]:
+        """The files of the project that a file imports, at any distance."""
         seen: set[str] = set()
         stack = [path]
         while stack:
