@@ -23,8 +23,10 @@ from fabric_fix.digests import ABSENT, digest
 
 SHIFT = 10_000_000
 """Lines between the numbers of one file and those of the next."""
-_MATTERS = re.compile(rb"abric|LightningLite|[sS]trategy|STRATEGY|ArgumentParser")
-"""What a file has in it that can say something of a Fabric or of its strategy."""
+_ACTS = re.compile(rb"\.(?:setup(?:_\w+)?|backward|no_backward_sync|no_sync|launch)\b|Fabric\(|LightningLite\(")
+"""What a file has in it that acts on a Fabric: makes one, or calls a method of one."""
+_CHOOSES = re.compile(rb"strategy\s*[:=]|[\"']-*strategy|[sS]trategy\(|STRATEGY|ArgumentParser")
+"""What a file has in it that can say something of a strategy."""
 SMALL = 6_000
 """Bytes of a file that is looked into whatever words it has."""
 _IMPORT = re.compile(
@@ -72,6 +74,7 @@ class Modules:
         self._found: dict[tuple[str, str], str | None] = {}
         self._imports: dict[str, frozenset[str]] = {}
         self._matter: dict[str, bool] = {}
+        self._acting: dict[str, bool] = {}
         self._parsing: set[str] = set()
         self.consulted: dict[str, str] = {}
         """Digests of the files that an answer came from, by path; those that were looked for in vain count too."""
@@ -143,12 +146,23 @@ class Modules:
         return source.text if isinstance(source, Source) else None
 
     def can_matter(self, path: str) -> bool:
-        """Whether a file is small, or has words that have to do with Fabric or with the choice of a strategy."""
+        """Whether a file is small, acts on a Fabric, or has words that have to do with the choice of a strategy."""
         found = self._matter.get(path)
         if found is None:
             data = self.read(path)
-            found = data is not None and (len(data) < SMALL or _MATTERS.search(data) is not None)
+            found = data is not None and (len(data) < SMALL or _CHOOSES.search(data) is not None or self.acts(path))
             self._matter[path] = found
+        return found
+
+    def acts(self, path: str) -> bool:
+        """Whether a file, or one that it imports, has words in it that act on a Fabric."""
+        found = self._acting.get(path)
+        if found is None:
+            self._acting[path] = False  # for those that import each other
+            data = self.read(path)
+            found = data is not None and _ACTS.search(data) is not None
+            found = found or any(self.acts(other) for other in self.imported_files(path))
+            self._acting[path] = found
         return found
 
     # --- where an import leads ----------------------------------------------------------------------------------------
@@ -306,7 +320,7 @@ class Modules:
         return source is not None and source.relevance.leads
 
     def _may_parse(self, file: str) -> bool:
-        return file not in self._parsing and self.can_matter(file)
+        return file not in self._parsing and self.acts(file)
 
 
 def _shift(tree: ast.Module, lines: int) -> None:
