@@ -55,6 +55,7 @@ class Run:
         self._problems: list[Problem] = []
         self._entries: list[Entry] = []
         self._patched = 0
+        self._uncovered = 0
         self._analysed = 0
         self._recall: Recall | None = None
         self._seen: list[tuple[Candidate, bytes]] = []
@@ -310,6 +311,7 @@ class Run:
         from fabric_fix.report import entries_of
 
         self._problems += result.problems
+        self._uncovered += result.uncovered
         self._entries += entries_of(result, written)
         if self._mode is Mode.DIFF:
             from fabric_fix.diffing import patch_of
@@ -354,7 +356,7 @@ class Run:
 
         for line in report.text(self._entries):
             say(line)
-        for line in report.summary(self._entries, self._mode is Mode.DIFF):
+        for line in report.summary(self._entries, self._mode is Mode.DIFF, self._uncovered):
             say(line)
 
     def _remark(self, notes: Sequence[str]) -> None:
