@@ -1,8 +1,8 @@
 """From the bytes of one file to what is wrong with it and what it becomes; no printing, no writing.
 
 `--diff` and a run in place take the same result, so that the diff shown is the file written; `--check` makes the same
-fixes and drops them, so that what it calls fixable is. As ruff's, it tells of the file as it is: what only fixes uncover
-is counted and no more, as it need not have a place in that.
+fixes and drops them, so that what it calls fixable is. It tells of the file as it is, as ruff does: what only fixes
+uncover is counted and no more, as it need not have a place in that.
 """
 
 from __future__ import annotations

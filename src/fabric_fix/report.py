@@ -146,14 +146,13 @@ def summary(entries: Sequence[Entry], as_patch: bool, uncovered: int = 0) -> Ite
     }
     parts = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
     more = f" ({uncovered} more once these are fixed)" if uncovered else ""
-    yield f"Found {many(len(entries), 'fault')} in {many(files, 'file')}: {parts}{more}"
+    yield f"Found {_many(len(entries), 'fault')} in {_many(files, 'file')}: {parts}{more}"
     reasons = Counter(entry.outcome.reason for entry in entries if entry.outcome.status is Status.LEFT)
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0] or "")):
         yield f"  {count} left: {reason or 'there is no fix'}"
 
 
-def many(count: int, noun: str) -> str:
-    """A number of things: `1 file`, `2 files`."""
+def _many(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 

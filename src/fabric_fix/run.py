@@ -54,7 +54,8 @@ class Run:
         self._configs = Configs(command_line)
         self._problems: list[Problem] = []
         self._entries: list[Entry] = []
-        self._patched = 0
+        self._patches: list[FileResult] = []
+        """The files that the patch is of."""
         self._uncovered = 0
         self._analysed = 0
         self._recall: Recall | None = None
@@ -88,7 +89,7 @@ class Run:
         uses_cache = not self._configs.command_line.no_cache
         for result in self._results(self._requests(candidates, uses_cache), uses_cache):
             self._take(result)
-        counts = f"{len(candidates)} files, {self._analysed} of them analysed"
+        counts = f"{len(candidates)} file{'s' * (len(candidates) != 1)}, {self._analysed} of them analysed"
         if self._recall is not None:
             self._remark(self._recall.close())
             counts += f", {self._recall.known} known from earlier runs" if self._recall.known else ""
@@ -313,16 +314,26 @@ class Run:
         self._problems += result.problems
         self._uncovered += result.uncovered
         self._entries += entries_of(result, written)
-        if self._mode is Mode.DIFF:
-            from fabric_fix.diffing import patch_of
+        if self._mode is Mode.DIFF and result.new != result.original:
+            self._patches.append(result)
 
-            emit(patch_of(result, self._patched))
-            if result.new != result.original and os.path.relpath(result.real).startswith(os.pardir):
-                say(f"{result.path}: outside of the working directory, where git apply does not take a patch")
-            self._patched += len(result.fixes)
+    def _emit_patch(self) -> None:
+        """The patch of all files, with their names as they are in the folder that it is for."""
+        from fabric_fix.diffing import base_of, patch_of
+
+        base, number = base_of([result.real for result in self._patches]), 0
+        for result in self._patches:
+            emit(patch_of(result, number, base))
+            number += len(result.fixes)
+        if base != os.getcwd():
+            import shlex
+
+            say(f"The patch is for {base}, as not all files are in this folder: git -C {shlex.quote(base)} apply")
 
     def _finish(self, takes_stdout: bool = False) -> int:
-        """Print the report and give the exit status."""
+        """Print patch and report and give the exit status."""
+        if self._patches:
+            self._emit_patch()
         self._report(takes_stdout or self._mode is Mode.DIFF)
         for problem in self._problems:
             say(f"error: {problem}")
