@@ -45,6 +45,7 @@ class BackwardWithoutModel(Rule):
 
     code = "FF301"
     name = "backward-without-model"
+    by_hand = "add `model=` with the model that this loss is to train"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `backward` calls without `model=` where DeepSpeed has several models."""

@@ -68,6 +68,7 @@ class ForwardOutsideSync(Rule):
 
     code = "FF403"
     name = "forward-outside-sync"
+    by_hand = "put the forward into the block by hand"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `no_backward_sync` blocks without the forward of their backward."""
@@ -307,7 +308,8 @@ def _step_problem(program: Program, node: ast.Call, block: ast.With) -> str | No
         siblings = program.syntax.block(at)
         for statement in siblings[siblings.index(at) + 1 :]:
             if _steps(program, statement, frames):
-                return f"a step follows each backward (line {statement.lineno}): then nothing may go unsynchronised"
+                after = f"a step follows each backward (line {statement.lineno})"
+                return f"{after}: take `no_backward_sync` away, or step less often"
             if _can_leave(statement):
                 return unseen
         parent = program.syntax.parents[at]

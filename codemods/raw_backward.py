@@ -48,6 +48,7 @@ class RawBackward(Rule):
 
     code = "FF302"
     name = "raw-backward"
+    by_hand = "call `fabric.backward` where the loss is one of a set-up model"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `loss.backward()` on losses of set-up models."""

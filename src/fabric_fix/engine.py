@@ -350,7 +350,7 @@ def _spared(finding: Finding, comments: Silences) -> Finding:
     line = silenced_edit(finding, comments)
     if line is None:
         return finding
-    reason = f"its fix would change line {line}, where a comment says to leave {finding.code} alone"
+    reason = f"its fix would change line {line}, where a comment says to leave {finding.code} alone: repair it by hand"
     return replace(finding, fix=None, reason=reason)
 
 
