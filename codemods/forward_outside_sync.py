@@ -281,7 +281,7 @@ def _problem(program: Program, node: ast.Call, split: Split) -> str | None:
         made |= _stores(statement)
     changed = _reads(split.block.items[0].context_expr) & made
     if changed:
-        return f"`{min(changed)}`, which the block's head reads, is made by the forward: forward it inside by hand"
+        return f"`{min(changed)}`, which the block's head reads, is made by the forward: move the forward by hand"
     return _step_problem(program, node, split.block)
 
 

@@ -74,7 +74,7 @@ class SplitSetup(Rule):
 
     code = "FF201"
     name = "split-setup"
-    by_hand = "set model and optimizer up in one call by hand"
+    by_hand = "set both up in one call by hand, and mind what stands between"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `setup_optimizers` under DeepSpeed or XLA."""

@@ -220,6 +220,19 @@ def test_fix_that_does_not_remove_its_finding_is_dropped(look_for: Callable[[Loo
     assert "bug in the rule some-rule" in messages(result)
 
 
+def test_fix_that_only_moves_the_line_that_its_finding_names_is_dropped(look_for: Callable[[Look], None]) -> None:
+    def look(n: int, line: str) -> Finding | None:
+        new = {"a": "if a:\n    b", "    b": "c"}.get(line)
+        found = finding(n, line.strip(), new)
+        span = found.span._replace(column=4, end_column=5) if n > 1 else found.span
+        return replace(found, span=span, message=f"same (line {n + 3})") if new else None
+
+    look_for(look)
+    result = run("a\nx\n")
+    assert (result.new, states(result)) == (b"a\nx\n", [(1, Status.LEFT)])
+    assert "does not remove what it is for" in messages(result)
+
+
 def test_fixes_that_never_settle_change_nothing(look_for: Callable[[Look], None]) -> None:
     look_for(lambda n, s: finding(n, s, f"a{int(s[1:]) + 1}") if s.startswith("a") else None)
     result = run("a0\n")
@@ -276,7 +289,7 @@ def test_fix_that_would_change_a_silenced_statement(
     assert (result.outcomes[0].status is Status.LEFT) is is_left
     if is_left:
         assert result.new == result.original
-        reason = "its fix would change line 2, where a comment says to leave FF101 alone"
+        reason = "its fix would change line 2, where a comment says to leave FF101 alone: repair it by hand"
         assert result.outcomes[0].reason == reason
 
 
