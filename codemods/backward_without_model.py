@@ -45,6 +45,7 @@ class BackwardWithoutModel(Rule):
 
     code = "FF301"
     name = "backward-without-model"
+    by_hand = "add `model=` with the model that this loss is to train"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `backward` calls without `model=` where DeepSpeed has several models."""
@@ -56,7 +57,9 @@ class BackwardWithoutModel(Rule):
     def _judge(self, program: Program, node: ast.Call, events: list[Backward]) -> Finding:
         message = "several models are set up on this Fabric: DeepSpeed needs `backward(loss, model=…)`"
         if any(event.starred for event in events):
-            return self.report(program, node, message, "`**` in the call can hold `model=` already")
+            return self.report(
+                program, node, message, "`**` in the call can hold `model=` already: write the arguments out"
+            )
         wanted: dict[Call, Wrapped] = {}
         for event in events:
             found = _target(event)
@@ -79,10 +82,10 @@ class BackwardWithoutModel(Rule):
 def _other_contexts(program: Program, node: ast.Call, name: str) -> str | None:
     """Why another use of the same line would not take `model=`."""
     if node in program.interpreter.other_calls:
-        return "the same call is also of a `backward` that is no Fabric's, and takes no `model`"
+        return "the same call is also of a `backward` that is no Fabric's, and takes no `model`: tell them apart"
     for event in program.backwards()[node]:
         if not all(isinstance(obj, Wrapped) for obj in event.places.get(name, ())):
-            return f"the same line also runs with a `{name}` that is not set up"
+            return f"the same line also runs with a `{name}` that is not set up: tell them apart"
     return None
 
 

@@ -43,6 +43,7 @@ class BypassedFabric(Rule):
 
     code = "FF404"
     name = "bypassed-fabric"
+    by_hand = "call Fabric's own method by hand"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find set-up and backward calls on a strategy."""
@@ -56,7 +57,12 @@ class BypassedFabric(Rule):
     def _judge(self, program: Program, node: ast.Call, events: list[StrategyCall], method: str) -> Finding:
         message = f"`{method}` of the strategy bypasses Fabric"
         if method not in _METHODS:
-            return self.report(program, node, message, "use `model, optimizer = fabric.setup(model, optimizer)`")
+            return self.report(
+                program,
+                node,
+                message,
+                "Fabric does this in `setup`: use `model, optimizer = fabric.setup(model, optimizer)`",
+            )
         fabric = fabric_of_strategy(node) or fabric_place(events)
         if fabric is None:
             return self.report(program, node, message, "Fabric has no name here: pass it to this function")

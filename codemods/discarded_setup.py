@@ -43,6 +43,7 @@ class DiscardedSetup(Rule):
 
     code = "FF101"
     name = "discarded-setup"
+    by_hand = "change that, then bind the result to a name and use it"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find set-up calls whose result goes nowhere."""

@@ -60,6 +60,7 @@ class EarlyOptimizer(Rule):
 
     code = "FF203"
     name = "early-optimizer"
+    by_hand = "create it below the set-up by hand"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find optimizers of sharded models that were created on the raw model."""
@@ -184,6 +185,6 @@ def _moving(program: Program, place: Place, optimizer: ast.expr) -> list[Edit] |
     problem = computing_problem(made) or acting_problem(program, passed[:-1], source) if len(passed) > 1 else None
     problem = problem or moving_problem(made, passed, frozenset({source, target, f"{source}.parameters"}))
     if problem is not None:
-        return f"the optimizer cannot be created later: {problem}"
+        return f"the optimizer cannot be created later, as {problem}"
     edits = renamed([made.value], source, target) if source != target else []
     return [*edits, MoveStatement(Span.of(made), Span.of(place.statement), Where.AFTER)]

@@ -68,6 +68,7 @@ class ForwardOutsideSync(Rule):
 
     code = "FF403"
     name = "forward-outside-sync"
+    by_hand = "put the forward into the block by hand"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `no_backward_sync` blocks without the forward of their backward."""
@@ -280,7 +281,7 @@ def _problem(program: Program, node: ast.Call, split: Split) -> str | None:
         made |= _stores(statement)
     changed = _reads(split.block.items[0].context_expr) & made
     if changed:
-        return f"`{min(changed)}`, which the block's head reads, is made by the forward: forward it inside by hand"
+        return f"`{min(changed)}`, which the block's head reads, is made by the forward: move the forward by hand"
     return _step_problem(program, node, split.block)
 
 
@@ -307,7 +308,8 @@ def _step_problem(program: Program, node: ast.Call, block: ast.With) -> str | No
         siblings = program.syntax.block(at)
         for statement in siblings[siblings.index(at) + 1 :]:
             if _steps(program, statement, frames):
-                return f"a step follows each backward (line {statement.lineno}): then nothing may go unsynchronised"
+                after = f"a step follows each backward (line {statement.lineno})"
+                return f"{after}: take `no_backward_sync` away, or step less often"
             if _can_leave(statement):
                 return unseen
         parent = program.syntax.parents[at]

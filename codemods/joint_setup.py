@@ -62,6 +62,7 @@ class JointSetup(Rule):
 
     code = "FF202"
     name = "joint-setup"
+    by_hand = "set model and optimizer up apart by hand"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find joint set-ups under XLA FSDP, model parallel, and FSDP that shards late."""
@@ -133,7 +134,7 @@ def _moving(program: Program, place: Place, made: ast.Assign, source: str, targe
     problem = moving_problem(made, passed)
     problem = problem or (computing_problem(made) or acting_problem(program, passed, source) if passed else None)
     if problem is not None:
-        return f"the optimizer cannot be made below the set-up: {problem}"
+        return f"the optimizer cannot be made below the set-up, as {problem}"
     edits = renamed([made.value], source, target) if source != target else []
     if start + 1 < place.index:
         edits.append(MoveStatement(Span.of(made), Span.of(place.statement), Where.BEFORE))

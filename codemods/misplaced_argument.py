@@ -41,6 +41,7 @@ class MisplacedArgument(Rule):
 
     code = "FF106"
     name = "misplaced-argument"
+    by_hand = "take the argument out of the call"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find schedulers and loaders among the optimizers of `setup`."""

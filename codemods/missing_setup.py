@@ -48,6 +48,7 @@ class MissingSetup(Rule):
 
     code = "FF104"
     name = "missing-setup"
+    by_hand = "set the model up where it is made, and use what that returns"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find raw models behind `backward` and `no_backward_sync`."""

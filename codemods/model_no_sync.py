@@ -34,6 +34,7 @@ class ModelNoSync(Rule):
 
     code = "FF402"
     name = "model-no-sync"
+    by_hand = "call `fabric.no_backward_sync` where the model is set up"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `no_sync()` of wrapped modules."""

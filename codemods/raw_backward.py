@@ -48,6 +48,7 @@ class RawBackward(Rule):
 
     code = "FF302"
     name = "raw-backward"
+    by_hand = "call `fabric.backward` where the loss is one of a set-up model"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `loss.backward()` on losses of set-up models."""
@@ -235,7 +236,7 @@ def _problem(events: list[PlainBackward], faulty: list[PlainBackward]) -> str | 
         taken = any(known.is_deepspeed(f) for fabric in _fabrics(event) for f in fabric.strategies)
         refused = next((a for a in event.args if a.name != "retain_graph"), None)
         if taken and refused is not None:  # DeepSpeedEngine.backward(loss, retain_graph=False, scale_wrt_gas=True)
-            return f"DeepSpeed's backward does not take `{refused.name or ast.unparse(refused.node)}`"
+            return f"DeepSpeed's backward does not take `{refused.name or ast.unparse(refused.node)}`: leave it out"
         if any(is_optimizer(obj) and not isinstance(obj, Wrapped) for obj in event.steps):
             return "an optimizer that is not set up steps on these gradients, too: set it up with its model"
         if len(_fabrics(event)) > 1:

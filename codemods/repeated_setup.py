@@ -68,6 +68,7 @@ class RepeatedSetup(Rule):
 
     code = "FF105"
     name = "repeated-setup"
+    by_hand = "set it up once, and use what that returns"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find set-ups of what is set up already."""
@@ -129,7 +130,7 @@ class RepeatedSetup(Rule):
     def _each_turn(self, program: Program, node: ast.Call, setup: Setup) -> Finding:
         kind = next(kind for argument, kind in _objects(setup) if _held(argument, kind))
         message = f"the {_WORDS[kind]} is set up again in each turn of the loop: Fabric refuses the second one"
-        return self.report(program, node, message, "set it up once, before the loop")
+        return self.report(program, node, message, "only the first turn may do it: set it up before the loop")
 
     # --- the raw model is given again ---------------------------------------------------------------------------------
 
@@ -138,7 +139,12 @@ class RepeatedSetup(Rule):
         first = program.syntax.statement(earlier)
         second = program.syntax.statement(node)
         if not _same_statement(first, second):
-            return self.report(program, node, message, f"use what line {earlier.lineno} returned, in place of this one")
+            return self.report(
+                program,
+                node,
+                message,
+                f"one set-up is enough: use what line {earlier.lineno} returned, in place of this one",
+            )
         names = {text for part in ast.walk(second) if isinstance(part, ast.expr) and (text := spelled(part))}
         problem = _changed(program, first, second, names)
         if problem is not None:

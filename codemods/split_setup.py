@@ -21,7 +21,8 @@ Safety
     branches, or when the optimizer has the parameters of several models.
 
 Fires only when DeepSpeed or XLA can be in use: read from the source, or named with `--strategy`.
-Read in `lightning/fabric/fabric.py`, `_validate_setup_optimizers`-like check at the top of `setup_optimizers`.
+Read in `lightning/fabric/fabric.py` (`_validate_setup_optimizers`, which `setup_optimizers` begins with) and
+`strategies/deepspeed.py` (`setup_optimizer`, `setup_module_and_optimizers`).
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class SplitSetup(Rule):
 
     code = "FF201"
     name = "split-setup"
+    by_hand = "set both up in one call by hand, and mind what stands between"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `setup_optimizers` under DeepSpeed or XLA."""
@@ -184,7 +186,7 @@ def _module_setup(program: Program, optimizer: Place, position: int, model: Obj 
     models = models_of(program, optimizer.setups, position)
     if model is None:
         if len(models) > 1:
-            return f"the optimizer has the parameters of {len(models)} models, and can be set up with one only"
+            return f"the optimizer has the parameters of {len(models)} models: make one optimizer for each of them"
         return "the source does not show whose parameters the optimizer has"
     calls = setups_of_model(program, model)
     if len(calls) != 1:

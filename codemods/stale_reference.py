@@ -54,6 +54,7 @@ class StaleReference(Rule):
 
     code = "FF102"
     name = "stale-reference"
+    by_hand = "use what the set-up returned"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find raw objects at work after their set-up."""

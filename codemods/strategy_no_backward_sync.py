@@ -41,6 +41,7 @@ class StrategyNoBackwardSync(Rule):
 
     code = "FF401"
     name = "strategy-no-backward-sync"
+    by_hand = "call `fabric.no_backward_sync` with what the set-up returned"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `no_backward_sync` called on a strategy or on its control."""

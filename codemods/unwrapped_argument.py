@@ -33,6 +33,7 @@ class UnwrappedArgument(Rule):
 
     code = "FF103"
     name = "unwrapped-argument"
+    by_hand = "pass what `fabric.setup` returned"
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find `.module` and its kin in `no_backward_sync` and `backward(model=…)`."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +90,28 @@ def test_patch_gives_the_bytes_that_a_run_in_place_writes(data: bytes) -> None:
     path.write_bytes(data)
     assert Done().status == 1
     assert path.read_bytes() == patched != data
+
+
+@pytest.mark.parametrize("paths", [("../a.py",), ("../a.py", "b.py"), ("..",)])
+@pytest.mark.parametrize("in_repository", [True, False])
+def test_patch_of_files_outside_of_the_working_directory(
+    paths: tuple[str, ...], in_repository: bool, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("pack age/a.py", FAULTY)
+    put("pack age/sub/b.py", FAULTY)
+    monkeypatch.chdir("pack age/sub")
+    base = here if in_repository else here / "pack age"
+    if not in_repository:
+        shutil.rmtree(here / ".git")
+    done = Done("--diff", *paths)
+    assert b".." not in done.out
+    command = f"git -C {shlex.quote(str(base))} apply"
+    assert f"The patch is for {base}, as not all files are in this folder: {command}\n" in done.err
+    assert Path("../a.py").read_text() == FAULTY
+    subprocess.run(command, shell=True, input=done.out, check=True)
+    assert Path("../a.py").read_text() == FIXED
+    assert Path("b.py").read_text() == (FAULTY if paths == ("../a.py",) else FIXED)
+    assert "The patch is for" not in Done("--diff", "b.py").err
 
 
 def test_fixes_of_several_files_are_numbered_on() -> None:
@@ -184,7 +208,7 @@ def test_verbose_says_what_was_left_out() -> None:
     put("env/pyvenv.cfg", "")
     done = Done("--check", "-v", "--exclude", "old")
     assert "env: a virtual environment\nold: excluded or ignored\n" in done.err
-    assert "1 files, 1 of them analysed" in done.err
+    assert "1 file, 1 of them analysed" in done.err
 
 
 @pytest.mark.parametrize(
@@ -259,6 +283,9 @@ def test_unreadable_link_in_a_folder_is_named(
         (("--select", ""), "names no rule"),
         (("--ignore", ","), "names no rule"),
         (("--strategy", ""), "names no strategy"),
+        (("--exclude", "["), "has a bad pattern '[': it matches nothing"),
+        (("--exclude", ""), "has a bad pattern '': it matches nothing"),
+        (("--exclude", "!a"), "leaves nothing out that '!a' could take back in"),
         (("--check", "--diff"), "exclude each other"),
         (("--quiet", "--verbose"), "exclude each other"),
         (("-", "a.py"), "cannot be combined"),
@@ -369,13 +396,6 @@ def test_newline_in_a_name_breaks_no_line() -> None:
     assert Done("c\nd.py").err == "error: c\\nd.py: no such file or folder\n"
 
 
-def test_no_rules_selected() -> None:
-    put("a.py", FAULTY)
-    put("pyproject.toml", "[tool.fabric-fix]\nselect = []\n")
-    assert Done("--check").status == 0
-    assert Done("--check", "--select", "FF1").status == 1
-
-
 def test_fix_that_cannot_be_made_is_left_in_every_mode() -> None:
     put("a.py", FAULTY.replace("fabric.setup(model)\n", "(w  # c\n) = fabric.setup(model)\n") + "w(x)\n")
     statuses = []
@@ -388,6 +408,7 @@ def test_fix_that_cannot_be_made_is_left_in_every_mode() -> None:
 def test_version_and_help_start_no_work() -> None:
     assert Done("--version").out.startswith(b"fabric-fix, version ")
     assert b"--strategy" in Done("--help").out
+    assert b"141 whoever read the output closed it" in b" ".join(Done("--help").out.split())
 
 
 def test_file_without_fabric_loads_nothing_that_costs() -> None:

@@ -39,10 +39,15 @@ def test_command_line_chooses_between_quiet_and_verbose(tmp_path: Path) -> None:
     assert (settings.quiet, settings.verbose) == (False, True)
 
 
-def test_empty_selection_is_kept_apart_from_none(tmp_path: Path) -> None:
-    project(tmp_path, "[tool.fabric-fix]\nselect = []\n")
-    assert Configs(Settings()).at(str(tmp_path)).select == ()
-    assert Configs(Settings(select=("FF1",))).at(str(tmp_path)).select == ("FF1",)
+def test_empty_lists_but_for_the_selection(tmp_path: Path) -> None:
+    project(tmp_path, "[tool.fabric-fix]\nstrategy = []\nignore = []\nexclude = []\n")
+    settings = Configs(Settings()).at(str(tmp_path))
+    assert (settings.strategy, settings.ignore, settings.exclude) == ((), (), ())
+
+
+def test_excluded_folder_with_a_file_taken_back_in(tmp_path: Path) -> None:
+    project(tmp_path, '[tool.fabric-fix]\nexclude = ["tests/*", "!tests/keep.py"]\n')
+    assert Configs(Settings()).at(str(tmp_path)).exclude == ("tests/*", "!tests/keep.py")
 
 
 def test_excludes_of_the_command_line_are_relative_to_its_folder(tmp_path: Path) -> None:
@@ -77,6 +82,9 @@ def test_nothing_above_the_repository(tmp_path: Path) -> None:
         ("[tool.fabric-fix]\nselect = [1]\n", "tool.fabric-fix.select must be a list of strings"),
         ("[tool.fabric-fix]\nselect = ['FF9999']\n", "has no rule 'FF9999'"),
         ("[tool.fabric-fix]\nselect = ['']\n", "tool.fabric-fix.select names no rule"),
+        ("[tool.fabric-fix]\nselect = []\n", "tool.fabric-fix.select names no rule"),
+        ("[tool.fabric-fix]\nexclude = ['[']\n", "tool.fabric-fix.exclude has a bad pattern '[': it matches nothing"),
+        ("[tool.fabric-fix]\nexclude = '!a'\n", "tool.fabric-fix.exclude leaves nothing out that '!a' could take"),
         ("[tool.fabric-fix]\nquiet = true\nverbose = true\n", "tool.fabric-fix.verbose exclude each other"),
         ("[tool.fabric-fix]\nunsafe-fixes = 'yes'\n", "tool.fabric-fix.unsafe-fixes must be true or false"),
         ("[tool.fabric-fix]\noutput-format = 'xml'\n", "must be one of text, concise, json"),

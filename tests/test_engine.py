@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Callable, Sequence
+from json import loads
 
 import pytest
 
@@ -15,6 +16,8 @@ from fabric_fix.edits.model import Edit, InsertStatement, RemoveStatement, Repla
 from fabric_fix.engine import MAX_ROUNDS, FileResult, Job, Status, examine
 from fabric_fix.finding import Applicability, Finding, Fix, Span
 from fabric_fix.newer import needed_python
+from fabric_fix.records import replace
+from fabric_fix.report import entries_of, json, text
 from fabric_fix.rule import Rule
 from fabric_fix.tracking import split_lines
 
@@ -109,6 +112,75 @@ def test_fix_that_another_uncovers_is_made_in_the_next_round(look_for: Callable[
     assert [(outcome.later, outcome.number) for outcome in result.outcomes] == [(False, 1), (True, 2)]
 
 
+def test_look_only_counts_what_fixes_uncover(look_for: Callable[[Look], None]) -> None:
+    look_for(replacing(a="b", b="c"))
+    looked = run("x\na\n", look_only=True)
+    assert (states(looked), looked.uncovered) == ([(2, Status.FIXABLE)], 1)
+    assert run("x\na\n").uncovered == 0
+
+
+def after_another(then: Callable[[int, str], Finding | None]) -> Look:
+    """Replaces `a` with two lines; `u` is wrong, and once that is done, `then` says what is found on its line."""
+    seen: list[str] = []
+
+    def look(n: int, line: str) -> Finding | None:
+        seen[n - 1 :] = [line]
+        if line == "u":
+            return then(n, line) if "    b" in seen else finding(n, line, None, reason="what line 1 holds is unknown")
+        return replacing(a="if a:\n    b")(n, line)
+
+    return look
+
+
+@pytest.mark.parametrize("look_only", [True, False])
+def test_finding_that_only_other_fixes_make_fixable(look_for: Callable[[Look], None], look_only: bool) -> None:
+    look_for(after_another(lambda n, line: finding(n, line, "v")))
+    result = run("a\nu\n", look_only=look_only)
+    assert result.new == (b"a\nu\n" if look_only else b"if a:\n    b\nv\n")
+    lines = list(text(entries_of(result, written=False)))
+    assert lines[-4:] == ["    | ^", "  fix: Write v", "  fixable once the other fixes are made", ""]
+    shown = loads(json(entries_of(result, written=False)))[1]
+    assert shown["fix"] == {"applicability": "safe", "message": "Write v", "edits": []}
+    assert (shown["status"], shown["note"]) == ("fixable", "fixable once the other fixes are made")
+
+
+def test_finding_that_goes_with_other_fixes(look_for: Callable[[Look], None]) -> None:
+    look_for(after_another(lambda n, line: None))
+    entries = entries_of(run("a\nu\n"), written=False)
+    assert list(text(entries))[-3:] == ["    | ^", "  goes with the other fixes", ""]
+    shown = loads(json(entries))
+    assert [(one["status"], one["fix"] is None, one["note"]) for one in shown] == [
+        ("fixable", False, None),
+        ("fixable", True, "goes with the other fixes"),
+    ]
+
+
+def test_finding_that_other_fixes_make_unsafely_fixable(look_for: Callable[[Look], None]) -> None:
+    look_for(after_another(lambda n, line: finding(n, line, "v", safe=False, reason="line 3 may hide it")))
+    result = run("a\nu\n")
+    before, after = (list(text(entries_of(result, written)))[-4:-1] for written in (False, True))
+    made = "  unsafe fix: Write v"
+    assert before == [made, "  fixable once the other fixes are made", "  not made by default: line 2 may hide it"]
+    assert after[1:] == [made, "  not made by default: line 3 may hide it"]
+
+
+def test_lines_in_words_are_those_of_the_text_that_the_finding_is_in(look_for: Callable[[Look], None]) -> None:
+    def look(n: int, line: str) -> Finding | None:
+        words = f"line {n + 1} is beside `line {n + 1}`, not line {n + 1} of b.py or what b.sh has, line {n + 1}"
+        found = finding(n, line, {"a": "if a:\n    b", "u": None, "v": "w"}.get(line), reason=words)
+        return replace(found, message=words) if line in ("a", "u", "v", "    b") else None
+
+    look_for(look)
+    result = run("a\nu\nv\nx\n")
+    left = next(one for one in result.outcomes if one.finding.span.line == 2)
+    words = "line 3 is beside `line 4`, not line 4 of b.py or what b.sh has, line 4"
+    assert (left.reason, left.finding.message) == (words, words.replace("4", "3"))
+    assert left.reason_now == words.replace("line 3", "line 4")
+    assert [one.finding.message[:6] for one in result.outcomes] == ["line 2", "line 2", "line 3", "line 4"]
+    assert [one.later for one in result.outcomes] == [False, True, False, False]
+    assert all(entry.finding.span.line <= 4 for entry in entries_of(result, written=False))
+
+
 def test_unsafe_fix_is_made_on_demand_only(look_for: Callable[[Look], None]) -> None:
     look_for(lambda n, line: finding(n, line, "b", safe=False, reason="a guess") if line == "a" else None)
     kept = run("a\n")
@@ -146,6 +218,19 @@ def test_fix_that_does_not_remove_its_finding_is_dropped(look_for: Callable[[Loo
     assert states(result) == [(1, Status.LEFT), (2, Status.FIXABLE)]
     assert "a.py:1:1: the fix of FF101 does not remove what it is for" in messages(result)
     assert "bug in the rule some-rule" in messages(result)
+
+
+def test_fix_that_only_moves_the_line_that_its_finding_names_is_dropped(look_for: Callable[[Look], None]) -> None:
+    def look(n: int, line: str) -> Finding | None:
+        new = {"a": "if a:\n    b", "    b": "c"}.get(line)
+        found = finding(n, line.strip(), new)
+        span = found.span._replace(column=4, end_column=5) if n > 1 else found.span
+        return replace(found, span=span, message=f"same (line {n + 3})") if new else None
+
+    look_for(look)
+    result = run("a\nx\n")
+    assert (result.new, states(result)) == (b"a\nx\n", [(1, Status.LEFT)])
+    assert "does not remove what it is for" in messages(result)
 
 
 def test_fixes_that_never_settle_change_nothing(look_for: Callable[[Look], None]) -> None:
@@ -204,7 +289,7 @@ def test_fix_that_would_change_a_silenced_statement(
     assert (result.outcomes[0].status is Status.LEFT) is is_left
     if is_left:
         assert result.new == result.original
-        reason = "its fix would change line 2, where a comment says to leave FF101 alone"
+        reason = "its fix would change line 2, where a comment says to leave FF101 alone: repair it by hand"
         assert result.outcomes[0].reason == reason
 
 

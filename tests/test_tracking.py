@@ -48,9 +48,9 @@ def test_origin_of_lines() -> None:
     assert [lines.origin(line) for line in range(1, 7)] == [
         (1, True),
         (2, False),
-        (2, False),
+        (3, False),
         (4, True),
-        (5, False),
+        (4, False),
         (6, False),
     ]
     assert [lines.was_changed(line) for line in range(6)] == [False, False, True, True, False, False]

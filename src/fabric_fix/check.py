@@ -43,7 +43,7 @@ class Surroundings(Record):
     """Files, by their real paths, that are to be read as other bytes than are on disk."""
 
 
-TOO_LARGE = "the program that this is a part of is too large to be analysed, so that no fix is sure"
+TOO_LARGE = "the program that this is a part of is too large to be analysed, so that no fix is sure: repair it by hand"
 NOTHING_AROUND = Surroundings()
 _projects: dict[tuple[str | None, tuple[tuple[str, bytes], ...]], Project] = {}
 

@@ -17,7 +17,7 @@ from fabric_fix.streams import BROKEN_PIPE, emit, give_up, say
 
 EPILOG = (
     "Without --check or --diff, files are fixed in place. Exit status: 0 nothing found, 1 something found or changed,"
-    " 2 wrong usage or a file that could not be handled."
+    " 2 wrong usage or a file that could not be handled, 141 whoever read the output closed it."
 )
 
 

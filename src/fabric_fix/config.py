@@ -150,6 +150,12 @@ def _rules(value: object) -> tuple[str, ...]:
     return rule_words(_words(value))
 
 
+def _selected(value: object) -> tuple[str, ...]:
+    if not (words := _rules(value)):
+        raise ValueError("names no rule")
+    return words
+
+
 def _patterns(value: object) -> tuple[str, ...]:
     return exclude_patterns(_words(value))
 
@@ -180,7 +186,7 @@ def _format(value: object) -> str:
 
 _READERS: Mapping[str, Callable[[object], Any]] = {
     "strategy": _strategies,
-    "select": _rules,
+    "select": _selected,
     "ignore": _rules,
     "exclude": _patterns,
     "unsafe-fixes": _flag,
@@ -236,12 +242,16 @@ def split_commas(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def exclude_patterns(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Patterns as `.gitignore` has them; ValueError names the first that is none."""
+    """Patterns as `.gitignore` has them; ValueError names the first that is none, or that no path can match."""
     if words:
         from fabric_fix.ignoring import excluding
     for word in words:
         try:
-            excluding("/", (word,))
+            meaning = excluding("/", (word,)).spec.patterns
         except ValueError as error:
             raise ValueError(f"has a bad pattern '{word}': {error}") from error
+        if not any(pattern.include is not None for pattern in meaning):
+            raise ValueError(f"has a bad pattern '{word}': it matches nothing")
+    if words and all(word.startswith("!") for word in words):
+        raise ValueError(f"leaves nothing out that '{words[0]}' could take back in")
     return words

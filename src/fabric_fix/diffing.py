@@ -16,15 +16,29 @@ Label = Callable[[Sequence[Block]], str]
 """Names a hunk, by its changed blocks."""
 
 
-def patch_of(result: FileResult, number_from: int = 0) -> bytes:
+def patch_of(result: FileResult, number_from: int = 0, base: str = os.curdir) -> bytes:
     """The patch of one file, empty when nothing changes; fixes are numbered on from `number_from`.
 
-    File names are relative to the working directory: `git apply` takes them so, from wherever it is run.
+    File names are relative to `base`: `git apply` takes them so, when it is run there.
     """
     if result.new == result.original:
         return b""
-    name = os.path.relpath(result.real)
+    name = os.path.relpath(result.real, base)
     return unified(name, result.original, result.new, _labels(result, number_from))
+
+
+def base_of(paths: Sequence[str]) -> str:
+    """The folder that a patch of files, by their real paths, is for: `git apply` takes no name with `..` in it.
+
+    It is the working directory where all of them are inside, else the root of its repository, else a folder above all.
+    """
+    from fabric_fix.ignoring import repository_root
+
+    here = os.getcwd()
+    for folder in (here, repository_root(here)):
+        if folder is not None and all(path.startswith(folder.rstrip(os.sep) + os.sep) for path in paths):
+            return folder
+    return os.path.commonpath([os.path.dirname(path) for path in paths])
 
 
 def unified(name: str, old: bytes, new: bytes, label: Label) -> bytes:

@@ -1,7 +1,8 @@
 """From the bytes of one file to what is wrong with it and what it becomes; no printing, no writing.
 
 `--diff` and a run in place take the same result, so that the diff shown is the file written; `--check` makes the same
-fixes and drops them, so that what it calls fixable is.
+fixes and drops them, so that what it calls fixable is. It tells of the file as it is, as ruff does: what only fixes
+uncover is counted and no more, as it need not have a place in that.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fabric_fix.records import Record, replace
 from fabric_fix.rule import Rule
 from fabric_fix.source import Source, decode
 from fabric_fix.suppress import Silences, is_silenced, silenced_edit, silences
-from fabric_fix.tracking import LineMap, Tracked, carry_over, survivors
+from fabric_fix.tracking import LineMap, Tracked, carry_over, survivors, with_lines
 
 NOT_COMPLETE = "not analysed completely"
 NOT_BEGUN = "not analysed"
@@ -70,6 +71,13 @@ class Outcome(Record):
     status: Status
     reason: str | None = None
     """Why there is no fix, why it is unsafe, or why it could not be made; None beside a fix that is made."""
+    reason_now: str | None = None
+    """The same in the lines of the new text."""
+    fix: Fix | None = None
+    """The fix that is made, or that `--unsafe-fixes` makes, perhaps only after others.
+
+    None when there is none, or when the finding goes with the fixes of others.
+    """
     number: int | None = None
     """Number of its fix within the file, from 1; None when none is made."""
     later: bool = False
@@ -100,6 +108,8 @@ class FileResult(Record):
     outcomes: tuple[Outcome, ...] = ()
     fixes: tuple[MadeFix, ...] = ()
     problems: tuple[Problem, ...] = ()
+    uncovered: int = 0
+    """How many more findings there are once the fixes are made, if the job was to look only."""
     visited: tuple[tuple[str, bool], ...] = ()
     """The real paths of the other files whose functions it calls, and whether that may show faults in them."""
     consulted: tuple[tuple[str, str], ...] = ()
@@ -201,7 +211,8 @@ class _Repair:
         """What is wrong with the file as it is; the fixes were made to know that they can be."""
         tried = self._result(unchanged, unchanged.original)
         outcomes = tuple(replace(one, number=None, now=one.finding) for one in tried.outcomes if not one.later)
-        return replace(tried, new_text=unchanged.text, outcomes=outcomes, fixes=())
+        uncovered = len(tried.outcomes) - len(outcomes)
+        return replace(tried, new_text=unchanged.text, outcomes=outcomes, fixes=(), uncovered=uncovered)
 
     def _look(self, text: str) -> list[Finding]:
         """What is wrong with a text and not silenced."""
@@ -240,7 +251,7 @@ class _Repair:
         owners = {id(one.now.fix): one for one in wanted if one.now and one.now.fix}
         rewritten = rewrite(self._text, [one.now.fix for one in wanted if one.now and one.now.fix])
         for fix, reason in rewritten.failed:
-            _owner(owners, fix).refusal = reason
+            _owner(owners, fix).refusal = with_lines(reason, LineMap(self._source.text, self._text).old_line)
         applied = [_owner(owners, fix) for fix in rewritten.applied]
         if not applied:
             for fix in rewritten.waiting:
@@ -291,7 +302,7 @@ class _Repair:
         tracked.number = len(self._fixes) + 1
         regions = tuple((origin.origin(a)[0], origin.origin(b)[0]) for a, b in regions_of(tracked.now.fix))
         self._fixes.append(MadeFix(tracked.number, tracked.first.code, regions, imports_of(tracked.now.fix)))
-        tracked.now = None
+        tracked.made, tracked.now = tracked.now.fix, None
 
     def _unsettled(self, unchanged: FileResult) -> FileResult:
         """The file as it was: fixes that go on for ever are wrong, and nobody knows which."""
@@ -299,12 +310,14 @@ class _Repair:
         self._problems.append(Problem(self._job.path, message, 1, 1))
         self._live = [one for one in [*self._done, *self._live] if not one.later]
         for one in self._live:
-            one.refusal, one.number, one.now = "the fixes of this file did not settle", None, one.first
+            one.refusal, one.number, one.made = "the fixes of this file did not settle", None, None
+            one.now = one.first
         self._done, self._fixes, self._text = [], [], self._source.text
         return self._result(unchanged, unchanged.original)
 
     def _result(self, unchanged: FileResult, data: bytes) -> FileResult:
-        outcomes = [self._outcome(one) for one in [*self._done, *self._live]]
+        back, forth = LineMap(self._source.text, self._text), LineMap(self._text, self._source.text)
+        outcomes = [self._outcome(one, back, forth) for one in [*self._done, *self._live]]
         return FileResult(
             unchanged.path,
             unchanged.real,
@@ -315,19 +328,21 @@ class _Repair:
             tuple(sorted(outcomes, key=lambda outcome: outcome.finding.sort_key)),
             tuple(self._fixes),
             tuple(self._problems),
-            self._visited,
-            tuple(self.consulted),
-            self._is_transient,
+            visited=self._visited,
+            consulted=tuple(self.consulted),
+            transient=self._is_transient,
         )
 
-    def _outcome(self, tracked: Tracked) -> Outcome:
-        finding = tracked.now or tracked.first
-        status, reason = Status.LEFT, tracked.refusal or finding.reason
-        if tracked.now is None:
-            status, reason = Status.FIXABLE, None
-        elif tracked.refusal is None and finding.fix is not None:
-            status = Status.UNSAFE
-        return Outcome(tracked.first, status, reason, tracked.number, tracked.later, tracked.now)
+    def _outcome(self, tracked: Tracked, back: LineMap, forth: LineMap) -> Outcome:
+        """`back` leads from the new text to the original one, `forth` from the original to the new one."""
+        first, now, refusal = tracked.first, tracked.now, tracked.refusal
+        if now is None:
+            return Outcome(first, Status.FIXABLE, fix=tracked.made, number=tracked.number, later=tracked.later)
+        fix = now.fix if refusal is None else None
+        status = Status.LEFT if fix is None else Status.UNSAFE
+        reason = refusal or (now.reason and with_lines(now.reason, back.old_line))
+        reason_now = with_lines(refusal, forth.old_line) if refusal else now.reason
+        return Outcome(first, status, reason, reason_now, fix, later=tracked.later, now=now)
 
 
 def _spared(finding: Finding, comments: Silences) -> Finding:
@@ -335,7 +350,7 @@ def _spared(finding: Finding, comments: Silences) -> Finding:
     line = silenced_edit(finding, comments)
     if line is None:
         return finding
-    reason = f"its fix would change line {line}, where a comment says to leave {finding.code} alone"
+    reason = f"its fix would change line {line}, where a comment says to leave {finding.code} alone: repair it by hand"
     return replace(finding, fix=None, reason=reason)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from fabric_fix.engine import FileResult, Outcome, Status
-from fabric_fix.finding import Finding
+from fabric_fix.finding import Finding, Fix
 from fabric_fix.records import Record, replace
 from fabric_fix.streams import one_line
 from fabric_fix.tracking import split_lines
@@ -30,7 +30,8 @@ def entries_of(result: FileResult, written: bool) -> list[Entry]:
     entries = []
     for outcome in result.outcomes:
         if written and outcome.now is not None:
-            entries.append(Entry(outcome, outcome.now, result.new_text))
+            in_new = replace(outcome, reason=outcome.reason_now)
+            entries.append(Entry(in_new, outcome.now, result.new_text))
         else:
             entries.append(Entry(outcome, outcome.finding, result.text))
     return sorted(entries, key=lambda entry: entry.finding.sort_key)
@@ -98,19 +99,43 @@ def _printable(line: str) -> str:
 
 
 def _advice(entry: Entry) -> Iterator[str]:
-    fix, status = entry.finding.fix, entry.outcome.status
-    if fix is not None and status is not Status.LEFT:
+    fix, status = _fix_of(entry), entry.outcome.status
+    if fix is not None:
         word = {Status.FIXED: "fixed", Status.FIXABLE: "fix", Status.UNSAFE: "unsafe fix"}[status]
         yield f"  {word}: {fix.message}"
-    if entry.outcome.later:
-        yield "  found once the other fixes are made"
+    if note := _note(entry):
+        yield f"  {note}"
     if entry.outcome.reason:
         word = "not made by default" if status is Status.UNSAFE else "left"
         yield f"  {word}: {entry.outcome.reason}"
 
 
-def summary(entries: Sequence[Entry], as_patch: bool) -> Iterator[str]:
-    """How much was found, fixed, fixable and left, and the reasons for what is left, the most frequent first."""
+def _fix_of(entry: Entry) -> Fix | None:
+    """The fix that is made, or that `--unsafe-fixes` makes: as it is for the text as it is, if it can be made in it."""
+    return entry.finding.fix if _is_at_once(entry) else entry.outcome.fix
+
+
+def _is_at_once(entry: Entry) -> bool:
+    """Whether the fix can be made in the text as it is, and as surely as after the fixes of others."""
+    own, fix = entry.finding.fix, entry.outcome.fix
+    return own is not None and fix is not None and own.applicability >= fix.applicability
+
+
+def _note(entry: Entry) -> str | None:
+    """What a finding has to do with the fixes of others, if anything."""
+    outcome = entry.outcome
+    if outcome.later:
+        return "found once the other fixes are made"
+    if outcome.status is Status.LEFT or _is_at_once(entry):
+        return None
+    return "fixable once the other fixes are made" if outcome.fix else "goes with the other fixes"
+
+
+def summary(entries: Sequence[Entry], as_patch: bool, uncovered: int = 0) -> Iterator[str]:
+    """How much was found, fixed, fixable and left, and the reasons for what is left, the most frequent first.
+
+    `uncovered` is how many more there are once what is fixable is fixed.
+    """
     counts = Counter(entry.outcome.status for entry in entries)
     files = len({entry.finding.path for entry in entries})
     words = {
@@ -120,7 +145,8 @@ def summary(entries: Sequence[Entry], as_patch: bool) -> Iterator[str]:
         Status.LEFT: "left",
     }
     parts = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
-    yield f"Found {_many(len(entries), 'fault')} in {_many(files, 'file')}: {parts}"
+    more = f" ({uncovered} more once these are fixed)" if uncovered else ""
+    yield f"Found {_many(len(entries), 'fault')} in {_many(files, 'file')}: {parts}{more}"
     reasons = Counter(entry.outcome.reason for entry in entries if entry.outcome.status is Status.LEFT)
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0] or "")):
         yield f"  {count} left: {reason or 'there is no fix'}"
@@ -131,7 +157,7 @@ def _many(count: int, noun: str) -> str:
 
 
 def json(entries: Sequence[Entry]) -> str:
-    """A list of objects in ruff's shape, with `name`, `reason` and `status` besides."""
+    """A list of objects in ruff's shape, with `name`, `reason`, `status` and `note` besides."""
     from json import dumps
 
     return dumps([_object(entry) for entry in entries], indent=2)
@@ -150,6 +176,7 @@ def _object(entry: Entry) -> dict[str, object]:
         "fix": _fix_object(entry),
         "reason": entry.outcome.reason,
         "status": entry.outcome.status.value,
+        "note": _note(entry),
     }
 
 
@@ -160,11 +187,11 @@ def _location(entry: Entry, line: int, column: int) -> dict[str, int]:
 def _fix_object(entry: Entry) -> dict[str, object] | None:
     from fabric_fix.textedits import text_edits
 
-    fix = entry.finding.fix
-    if fix is None or entry.outcome.status is Status.LEFT:
+    fix = _fix_of(entry)
+    if fix is None:
         return None
-    # a fault that only another fix uncovers has no place in the text yet, so its fix has no edits there
-    is_hidden = entry.outcome.later and entry.finding is not entry.outcome.now
+    # what only another fix uncovers, or makes fixable, has no place in the text yet, so its fix has no edits there
+    is_hidden = (entry.outcome.later and entry.finding is not entry.outcome.now) or not _is_at_once(entry)
     edits = () if is_hidden else text_edits(entry.text, fix)
     places = [
         {

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fabric_fix.trial import Hazard
 
 
+_QUOTED = re.compile(r"`[^`]*`")
 _KEY = re.compile(r"\['([^'\"\\\\]*)'\]")
 
 
@@ -29,6 +30,8 @@ class Rule:
     """Stable code, such as "FF101"."""
     name: ClassVar[str]
     """Kebab-case name; the module's name with `-` for `_`, and the name of the folder under `fixtures/`."""
+    by_hand: ClassVar[str] = ""
+    """What to do where there is no fix and the reason does not say it, in the imperative."""
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Look at an analysed program and yield what is wrong with it."""
@@ -44,7 +47,12 @@ class Rule:
     # --- findings -----------------------------------------------------------------------------------------------------
 
     def report(self, program: Program, node: ast.expr, message: str, reason: str) -> Finding:
-        """A finding without a fix; `reason` says why there is none and what to do."""
+        """A finding without a fix; `reason` says why there is none and, behind a colon, what to do.
+
+        Where it does not, `by_hand` does.
+        """
+        if self.by_hand and ": " not in _QUOTED.sub("", reason):
+            reason += f": {self.by_hand}"
         return self._finding(program, node, message, None, reason)
 
     def fixed(
@@ -60,6 +68,11 @@ class Rule:
         other = next((edit for edit in edits if _line_of(edit) >= SHIFT), None)
         if other is not None:
             return self.report(program, node, message, f"the fix belongs on line {_line_of(other)}: {fix}")
+        if node in program.interpreter.other_calls:
+            reason = (
+                "the same line also runs with something that is no Fabric: repair the one that is, where it is made"
+            )
+            return self.report(program, node, message, reason)
         fatal = [hazard for hazard in hazards if getattr(hazard, "fatal", False)]
         if fatal:
             return self.report(program, node, message, "; ".join(str(hazard) for hazard in fatal[:3]))

@@ -54,7 +54,9 @@ class Run:
         self._configs = Configs(command_line)
         self._problems: list[Problem] = []
         self._entries: list[Entry] = []
-        self._patched = 0
+        self._patches: list[FileResult] = []
+        """The files that the patch is of."""
+        self._uncovered = 0
         self._analysed = 0
         self._recall: Recall | None = None
         self._seen: list[tuple[Candidate, bytes]] = []
@@ -62,6 +64,8 @@ class Run:
         self._walked: list[str] = []
         self._asked: dict[str, Candidate] = {}
         """The files that the run is to look at, by their real paths."""
+        self._requested: set[str] = set()
+        """Those of them that matter by themselves, whether they are known from an earlier run or not."""
         self._candidates: dict[str, Candidate] = {}
         """These, and those around them that were looked for."""
         self._projects: dict[str, list[ProgramFile]] = {}
@@ -87,7 +91,7 @@ class Run:
         uses_cache = not self._configs.command_line.no_cache
         for result in self._results(self._requests(candidates, uses_cache), uses_cache):
             self._take(result)
-        counts = f"{len(candidates)} files, {self._analysed} of them analysed"
+        counts = f"{len(candidates)} file{'s' * (len(candidates) != 1)}, {self._analysed} of them analysed"
         if self._recall is not None:
             self._remark(self._recall.close())
             counts += f", {self._recall.known} known from earlier runs" if self._recall.known else ""
@@ -177,6 +181,7 @@ class Run:
             return None
         from fabric_fix.ignoring import project_root
 
+        self._requested.add(candidate.real)
         return Request(candidate, data, project_root(os.path.dirname(candidate.real)))
 
     def _job(self, request: Request) -> Job:
@@ -258,7 +263,7 @@ class Run:
         from fabric_fix.ignoring import project_root
 
         candidate = self._asked.get(real)
-        if candidate is None or candidate.left_out():
+        if candidate is None or real in self._requested or candidate.left_out():
             return None
         try:
             with open(real, "rb", buffering=0) as stream:
@@ -310,17 +315,28 @@ class Run:
         from fabric_fix.report import entries_of
 
         self._problems += result.problems
+        self._uncovered += result.uncovered
         self._entries += entries_of(result, written)
-        if self._mode is Mode.DIFF:
-            from fabric_fix.diffing import patch_of
+        if self._mode is Mode.DIFF and result.new != result.original:
+            self._patches.append(result)
 
-            emit(patch_of(result, self._patched))
-            if result.new != result.original and os.path.relpath(result.real).startswith(os.pardir):
-                say(f"{result.path}: outside of the working directory, where git apply does not take a patch")
-            self._patched += len(result.fixes)
+    def _emit_patch(self) -> None:
+        """The patch of all files, with their names as they are in the folder that it is for."""
+        from fabric_fix.diffing import base_of, patch_of
+
+        base, number = base_of([result.real for result in self._patches]), 0
+        for result in self._patches:
+            emit(patch_of(result, number, base))
+            number += len(result.fixes)
+        if base != os.getcwd():
+            import shlex
+
+            say(f"The patch is for {base}, as not all files are in this folder: git -C {shlex.quote(base)} apply")
 
     def _finish(self, takes_stdout: bool = False) -> int:
-        """Print the report and give the exit status."""
+        """Print patch and report and give the exit status."""
+        if self._patches:
+            self._emit_patch()
         self._report(takes_stdout or self._mode is Mode.DIFF)
         for problem in self._problems:
             say(f"error: {problem}")
@@ -354,7 +370,7 @@ class Run:
 
         for line in report.text(self._entries):
             say(line)
-        for line in report.summary(self._entries, self._mode is Mode.DIFF):
+        for line in report.summary(self._entries, self._mode is Mode.DIFF, self._uncovered):
             say(line)
 
     def _remark(self, notes: Sequence[str]) -> None:

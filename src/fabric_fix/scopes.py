@@ -16,12 +16,13 @@ def binding_problem(program: Program, target: ast.expr, at: ast.AST) -> str | No
     """Why a place cannot simply be assigned where `at` stands, or None when it can."""
     text = spelled(target)
     if text is None:
-        return f"`{ast.unparse(target)}` is not a name that the result could be bound to"
+        return f"`{ast.unparse(target)}` is not a name that the result could be bound to: give it one, and pass that"
     if isinstance(target, ast.Name):
         function = program.syntax.function(at)
         scope = program.interpreter.scope(function if function is not None else program.tree)
         if target.id not in scope.locals and target.id not in scope.outer:
-            return f"`{target.id}` belongs to an enclosing scope: an assignment here would make another, local name"
+            here = "an assignment here would make another, local name"
+            return f"`{target.id}` belongs to an enclosing scope, and {here}: set it up there, or return the result"
         return _loop_target(program, target.id, at)
     return _property_problem(program, target)
 
@@ -30,7 +31,8 @@ def _loop_target(program: Program, name: str, at: ast.AST) -> str | None:
     for loop in program.syntax.loops(at):
         target = getattr(loop, "target", None)
         if target is not None and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(target)):
-            return f"`{name}` is the variable of a loop: what the loop runs over would keep the raw objects"
+            kept = "what the loop runs over would keep the raw objects"
+            return f"`{name}` is the variable of a loop, and {kept}: collect the results in a list of their own"
     return None
 
 
@@ -41,7 +43,7 @@ def _property_problem(program: Program, target: ast.expr) -> str | None:
     around = set(program.syntax.ancestors(target))
     for cls in program.interpreter.classes:
         if cls.node in around and cls.method(target.attr) and not cls.method(f"{target.attr}.setter"):
-            return f"`{ast.unparse(target)}` is a property without a setter"
+            return f"`{ast.unparse(target)}` is a property without a setter: bind the result to the field behind it"
     return None
 
 

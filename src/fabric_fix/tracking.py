@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from fabric_fix.finding import Finding
+from fabric_fix.finding import Finding, Fix
 from fabric_fix.records import replace
 
 Block: TypeAlias = "tuple[str, int, int, int, int]"
@@ -17,6 +17,8 @@ QUADRATIC = 1_000_000
 """Pairs of lines beyond which they are not all compared."""
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_NAMED_LINE = re.compile(r"`[^`]*`|(?<!, )\bline (\d+)\b(?! of )")
+"""A line that a message names, but for those of other files: `line 3 of steps.py`, `in train.sh, line 3`."""
 
 
 def split_lines(text: str) -> list[str]:
@@ -84,12 +86,20 @@ class LineMap:
         self._new_ends = [block[4] for block in self._blocks]
 
     def origin(self, line: int) -> tuple[int, bool]:
-        """The old line of a new one, and whether it is the very same line; else the first of the block it replaced."""
+        """The old line of a new one, and whether it is the very same line; else the one it replaced, or stands before.
+
+        That is the first of a block that another number of lines replaced, and the last line for what was added there.
+        """
         at = bisect_left(self._new_ends, line)
         if at == len(self._blocks) or line < 1:
             return line, False
-        tag, i1, _, j1, _ = self._blocks[at]
-        return (i1 + line - j1, True) if tag == "equal" else (i1 + 1, False)
+        tag, i1, i2, j1, j2 = self._blocks[at]
+        offset = line - j1 if i2 - i1 == j2 - j1 else 1
+        return (i1 + offset, True) if tag == "equal" else (max(min(i1 + offset, self._old_ends[-1]), 1), False)
+
+    def old_line(self, line: int) -> int:
+        """The old line of a new one."""
+        return self.origin(line)[0]
 
     def was_changed(self, old_line: int) -> bool:
         """Whether an old line is gone or replaced."""
@@ -109,8 +119,10 @@ class Tracked:
         """As seen in the current text; None when it is gone."""
         self.number: int | None = None
         """Number of its fix within the file, from 1, once that is made."""
+        self.made: Fix | None = None
+        """The fix that was made."""
         self.refusal: str | None = None
-        """Why its fix could not be made."""
+        """Why its fix could not be made, in the lines of the original file."""
 
 
 def survivors(
@@ -122,7 +134,7 @@ def survivors(
     """
     alive = []
     for kind in sorted({_kind(tracked) for tracked in applied}):
-        same = [finding for finding in found if (finding.code, finding.message) == kind]
+        same = [finding for finding in found if _kind_of(finding) == kind]
         fixed = [tracked for tracked in applied if _kind(tracked) == kind]
         spare = [tracked for tracked in others if _kind(tracked) == kind]
         alive += _still_there(fixed, spare, same, lines)
@@ -131,7 +143,12 @@ def survivors(
 
 def _kind(tracked: Tracked) -> tuple[str, str]:
     assert tracked.now is not None
-    return tracked.now.code, tracked.now.message
+    return _kind_of(tracked.now)
+
+
+def _kind_of(finding: Finding) -> tuple[str, str]:
+    """Code and message, whatever the lines are that the message names: a fix above them moves them."""
+    return finding.code, with_lines(finding.message, lambda _: 0)
 
 
 def _still_there(fixed: list[Tracked], spare: list[Tracked], found: Sequence[Finding], lines: LineMap) -> list[Tracked]:
@@ -161,7 +178,7 @@ def carry_over(live: Sequence[Tracked], found: Sequence[Finding], lines: LineMap
     for finding in found:
         known = _same(missing, finding, lines)
         if known is None:
-            fresh.append(Tracked(_moved(finding, origin.origin(finding.span.line)[0]), later=True, now=finding))
+            fresh.append(Tracked(_moved(finding, origin), later=True, now=finding))
         else:
             missing.remove(known)
             known.now = finding
@@ -177,9 +194,21 @@ def _same(missing: Sequence[Tracked], finding: Finding, lines: LineMap) -> Track
     if is_same:
         return next((t for t in ours if t.now is not None and t.now.span.line == line), None)
     moved = (t for t in ours if t.now is not None and lines.was_changed(t.now.span.line))
-    return next((t for t in moved if t.now is not None and t.now.message == finding.message), None)
+    return next((t for t in moved if t.now is not None and _kind_of(t.now) == _kind_of(finding)), None)
 
 
-def _moved(finding: Finding, line: int) -> Finding:
-    span, offset = finding.span, line - finding.span.line
-    return replace(finding, span=span._replace(line=line, end_line=span.end_line + offset))
+def _moved(finding: Finding, origin: LineMap) -> Finding:
+    """A finding with the lines of an older text: those that it is on, and those that its words name."""
+    span = finding.span
+    line = origin.old_line(span.line)
+    return replace(
+        finding,
+        span=span._replace(line=line, end_line=span.end_line + line - span.line),
+        message=with_lines(finding.message, origin.old_line),
+        reason=finding.reason and with_lines(finding.reason, origin.old_line),
+    )
+
+
+def with_lines(text: str, moved: Callable[[int], int]) -> str:
+    """A message with other numbers for the lines of its own file that it names, outside of code that it quotes."""
+    return _NAMED_LINE.sub(lambda match: f"line {moved(int(match[1]))}" if match[1] else match[0], text)

@@ -69,7 +69,9 @@ def test_a_fix_that_fails_costs_no_other() -> None:
     result = made(e.text, [e.remove("b")], [e.expression("f(  # c\n    a)", "g")], [AddImport("l", "F")])
     assert result.text == "from l import F\n\nx = f(  # c\n    a)\n"
     assert names(result.applied) == "02"
-    assert [(fix.message, reason) for fix, reason in result.failed] == [("1", "a comment would be lost: # c")]
+    assert [(fix.message, reason) for fix, reason in result.failed] == [
+        ("1", "the comment `# c` would be lost: put it on a line of its own")
+    ]
 
 
 def test_failing_fixes_among_many() -> None:

@@ -22,8 +22,8 @@ WRONG = {
     "nothing is done": (TEXT, "mean something else"),
     "another meaning": (TEXT.replace("b(c)", "x = b(d)"), "mean something else"),
     "no Python": (TEXT.replace("b(c)", "x = b(c"), "no Python"),
-    "the comment behind is lost": (TEXT.replace("b(c)  # behind", "x = b(c)"), "lost: # behind"),
-    "the comment above is lost": (TEXT.replace("# above\nb(c)", "x = b(c)"), "lost: # above"),
+    "the comment behind is lost": (TEXT.replace("b(c)  # behind", "x = b(c)"), "`# behind` would be lost"),
+    "the comment above is lost": (TEXT.replace("# above\nb(c)", "x = b(c)"), "`# above` would be lost"),
     "another line is respaced": (TEXT.replace("b(c)", "x = b(c)").replace("d =", "d  ="), "line 5 would be changed"),
     "another newline is changed": (TEXT.replace("b(c)", "x = b(c)").replace("a\n", "a\r\n"), "line 1 would be changed"),
 }

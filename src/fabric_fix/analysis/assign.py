@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from fabric_fix.analysis import imports
 from fabric_fix.analysis.expressions import evaluate, subscript_key
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import item
@@ -14,6 +15,7 @@ from fabric_fix.analysis.objects import (
     Collection,
     FabricObj,
     Instance,
+    ModuleObj,
     Obj,
     Sequence,
     Thing,
@@ -59,6 +61,8 @@ def _attribute(it: Interpreter, target: ast.Attribute, value: Value) -> None:
             continue
         if isinstance(owner, Wrapped) and owner.kind == "module":
             owner = owner.inner
+        if isinstance(owner, ModuleObj):
+            imports.rebind(it, owner, target.attr, value)
         if isinstance(owner, (Instance, Thing, Class, FabricObj)):
             it.set_field(owner, target.attr, value, weak=len(owners) > 1)
     _bind(it, target, value)

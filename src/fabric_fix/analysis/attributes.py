@@ -113,7 +113,9 @@ def of_instance(it: Interpreter, obj: Instance, name: str, node: ast.AST, silent
     if own is not None and not silent and obj.cls.kind == "module":
         it.use(obj, "bind", node, name)
     if own is not None and (stored is None or "property" in own.decorators):
-        return _method(it, obj, name, own, node)
+        found = _method(it, obj, name, own, node)
+        put_in = _of_class_chain(it, obj.cls, name)  # `Class.method = …` somewhere
+        return found if put_in is None else found | frozenset(_bound(it, obj, name, part) for part in put_in)
     if stored is not None:
         if not silent:
             it.use(obj, "attr", node, name)
@@ -157,6 +159,13 @@ def _method(it: Interpreter, obj: Obj, name: str, own: Function, node: ast.AST) 
     if "staticmethod" in own.decorators:
         return frozenset((own,))
     return frozenset((it.remember(("bound", obj, name), Bound(obj, name, own)),))
+
+
+def _bound(it: Interpreter, obj: Obj, name: str, part: Obj) -> Obj:
+    """A function that was put into a class, as a method of an object."""
+    if not isinstance(part, Function):
+        return part
+    return it.remember(("bound", obj, name, part), Bound(obj, name, part))
 
 
 def _property(it: Interpreter, obj: Obj, own: Function, node: ast.AST) -> Value:

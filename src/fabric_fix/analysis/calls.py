@@ -326,7 +326,7 @@ def call_function(
         return frozenset((derived(it, "call", node, function.name, argument_gradients(it, args)),))
     chain = it.frame.chain()
     deep = len(chain) > MAX_DEPTH or any(frame.function is function for frame in chain)
-    if deep or _aside(it, function, chain, args, receiver):
+    if deep or _is_replaced(function) or _aside(it, function, chain, args, receiver):
         if isinstance(node, ast.Call):
             pass_arguments(it, node, args, detail=function.name)
         return frozenset((derived(it, "call", node, function.name, argument_gradients(it, args)),))
@@ -354,6 +354,12 @@ def _aside(it: Interpreter, function: Function, chain: list[Frame], args: list[A
     given = (receiver,) if receiver is not None else ()
     matters = imports.matters(it, (*given, *(obj for argument in args for obj in argument.value)))
     return others >= (MAX_ASIDE if matters else 1)
+
+
+def _is_replaced(function: Function) -> bool:
+    """Whether a decorator of the project acts on a Fabric, so that the function is not given what its callers give."""
+    names = function.closure.source.relevance.names if function.decorators else ()
+    return any(decorator.rpartition(".")[2] in names for decorator in function.decorators)
 
 
 def _is_short(function: Function) -> bool:

@@ -95,6 +95,14 @@ def open_call(it: Interpreter, obj: Lazy, args: list[Argument]) -> Value:
     return EMPTY if found is None or obj in found else found
 
 
+def rebind(it: Interpreter, obj: ModuleObj, name: str, value: Value) -> None:
+    """Give a name of another module another value, as `module.name = …` does."""
+    file = it.modules.file_of(obj.path)
+    frame = None if file is None else load_module(it, file)
+    if frame is not None:
+        it.state.put(frame, name, it.limit(value))
+
+
 def load_module(it: Interpreter, file: str) -> Frame | None:
     """The frame of a module of the project; its top level is walked when it is first asked for."""
     frame = it.loaded.get(file)
@@ -171,4 +179,4 @@ def _matters(it: Interpreter, obj: Obj, depth: int = 2) -> bool:
 # last, because it imports this module itself
 from fabric_fix.analysis import statements  # noqa: E402
 
-__all__ = ["imported", "load_module", "matters", "member", "new_frame", "open_call", "opened", "star"]
+__all__ = ["imported", "load_module", "matters", "member", "new_frame", "open_call", "opened", "rebind", "star"]

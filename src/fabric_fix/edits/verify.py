@@ -129,7 +129,7 @@ def _is_same_line(line: str, other: str) -> bool:
 def _check_comments(text: str, result: str) -> None:
     lost = comments(text) - comments(result)
     if lost:
-        raise EditError(f"a comment would be lost: {next(iter(lost))}")
+        raise EditError(f"the comment `{next(iter(lost))}` would be lost: put it on a line of its own")
 
 
 def comments(text: str) -> Counter[str]:
