@@ -100,6 +100,10 @@ def check_text(
 
         found = with_hints(program, found, rules, shown)
     own = [finding for finding in found if finding.span.line < SHIFT]
+    broken = next((path for path in around.importers if project.modules.module(path) is None), None)
+    if broken is not None:
+        reason = f"`{project.modules.shown(broken)}` uses this file and cannot be parsed: repair it first"
+        own = [replace(finding, fix=None, reason=reason) if finding.fix else finding for finding in own]
     if too_large:
         own = [replace(finding, fix=None, reason=TOO_LARGE) for finding in own]
     in_order = sorted(own, key=lambda finding: finding.sort_key)

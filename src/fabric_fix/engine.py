@@ -11,7 +11,7 @@ import enum
 import os
 from collections.abc import Sequence
 
-from fabric_fix.check import NOTHING_AROUND, Surroundings, check_text, visited_by
+from fabric_fix.check import NOTHING_AROUND, Surroundings, check_text, project_of, visited_by
 from fabric_fix.deadline import Deadline, UnfinishedError
 from fabric_fix.finding import Applicability, Finding, Fix
 from fabric_fix.problem import Problem
@@ -153,6 +153,9 @@ def _visit(job: Job, source: Source, unchanged: FileResult) -> FileResult:
     """Which other files a program uses; one that cannot be analysed is not what was asked about, and says nothing."""
     try:
         result = visited_by(source.text, job.path, job.rules, job.strategies, job.real, job.around)
+    except SyntaxError:  # whatever it imports may be used by it
+        reached = sorted(project_of(job.around).modules.reach(job.real))
+        return replace(unchanged, visited=tuple((path, False) for path in reached), transient=True)
     except Exception:
         return replace(unchanged, transient=True)
     return replace(unchanged, visited=result.visited, consulted=result.consulted)

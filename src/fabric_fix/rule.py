@@ -69,10 +69,8 @@ class Rule:
         if other is not None:
             return self.report(program, node, message, f"the fix belongs on line {_line_of(other)}: {fix}")
         if node in program.interpreter.other_calls:
-            reason = (
-                "the same line also runs with something that is no Fabric: repair the one that is, where it is made"
-            )
-            return self.report(program, node, message, reason)
+            other_use = "the same line also runs with something that is no Fabric: give that a line of its own"
+            return self.report(program, node, message, other_use)
         fatal = [hazard for hazard in hazards if getattr(hazard, "fatal", False)]
         if fatal:
             return self.report(program, node, message, "; ".join(str(hazard) for hazard in fatal[:3]))

@@ -113,9 +113,9 @@ def of_instance(it: Interpreter, obj: Instance, name: str, node: ast.AST, silent
     if own is not None and not silent and obj.cls.kind == "module":
         it.use(obj, "bind", node, name)
     if own is not None and (stored is None or "property" in own.decorators):
-        found = _method(it, obj, name, own, node)
+        method = _method(it, obj, name, own, node)
         put_in = _of_class_chain(it, obj.cls, name)  # `Class.method = …` somewhere
-        return found if put_in is None else found | frozenset(_bound(it, obj, name, part) for part in put_in)
+        return method if put_in is None else method | frozenset(_bound(it, obj, name, part) for part in put_in)
     if stored is not None:
         if not silent:
             it.use(obj, "attr", node, name)

@@ -226,6 +226,10 @@ class State:
             self._owned.add(owner)
         return table
 
+    def take(self, tables: dict[Owner, Table]) -> None:
+        """Start with the tables of another state, which are not this one's to write to."""
+        self.tables = dict(tables)
+
     def copy(self) -> State:
         """Another state with the same content; from now on both share their tables."""
         twin = State(self.base)

@@ -130,7 +130,7 @@ def _grow(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list[Argum
             if isinstance(obj, Collection) and isinstance(part, Collection) and name == "update":
                 for key, value in list(it.state.table(part).items()):
                     it.set_field(obj, key, value)
-    if name == "update" and isinstance(obj, Collection) and not all(_is_spread(a) for a in args):
+    if name == "update" and isinstance(obj, Collection) and not all(_is_spread(it, a) for a in args):
         for key, value in list(it.state.table(obj).items()):  # any of its values can be another one now
             if key.startswith("'"):
                 it.set_field(obj, key, value | frozenset((it.part(obj, "item", "*", node),)))
@@ -141,9 +141,10 @@ def _grow(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list[Argum
         it.set_field(obj, "*", added, weak=True)
 
 
-def _is_spread(argument: Argument) -> bool:
+def _is_spread(it: Interpreter, argument: Argument) -> bool:
     """Whether what a dict is updated with is known key by key."""
-    return bool(argument.value) and all(isinstance(part, Collection) for part in argument.value)
+    dicts = [part for part in argument.value if isinstance(part, Collection) and it.field(part, "*") is None]
+    return bool(dicts) and len(dicts) == len(argument.value)
 
 
 def _get(it: Interpreter, node: ast.Call, obj: Collection, args: list[Argument]) -> Value:
