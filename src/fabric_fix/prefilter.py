@@ -9,13 +9,17 @@ def is_relevant(data: bytes) -> bool:
     "abric" stands for `Fabric`, `fabric` and `lightning_fabric` alike. All words are ASCII, and every encoding that
     Python takes for source holds them as such, so the bytes need no decoding.
     """
-    names_fabric = b"abric" in data or b"LightningLite" in data
-    return names_fabric and (b"setup" in data or b"backward" in data or b"no_sync" in data)
+    return names_fabric(data) and (b"setup" in data or b"backward" in data or b"no_sync" in data)
 
 
 def chooses_strategy(data: bytes) -> bool:
-    """Whether a file that is no Fabric program itself can say which strategy one runs with."""
-    return b"strategy" in data and b"import" in data
+    """Whether a file that calls no method of Fabric itself can make one, or say which strategy it has."""
+    return (b"strategy" in data or names_fabric(data)) and b"import" in data
+
+
+def names_fabric(data: bytes) -> bool:
+    """Whether a file names Fabric."""
+    return b"abric" in data or b"LightningLite" in data
 
 
 def is_trained(data: bytes) -> bool:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fabric_fix.engine import FileResult, Job
     from fabric_fix.surroundings import ProgramFile
 
+MAX_STEPS = 8
+"""Imports from a file that names nothing of Fabric to one that something is found in."""
 MAX_PASSES = 4
 """Times that files are examined beside what the others become."""
 
@@ -106,11 +108,23 @@ class Whole:
         found: list[Job] = []
         for root, targets in _by_root(job for job in jobs if job.real in self._flagged).items():
             known = {job.real for job in jobs} | {file.real for file in self._context(root)}
-            names = frozenset(name for job in targets for name in _names(job.real))
-            others = [file for file in self._mentioning(root, names) if file.real not in known]
+            others = [file for file in self._mentioned(root, targets) if file.real not in known]
             if others:
                 found += _leading(root, {job.real for job in targets}, others, targets[0])
         return list(self._examine(found)) if found else []
+
+    def _mentioned(self, root: str, targets: Sequence[Job]) -> list[ProgramFile]:
+        """The files of a project that name one of some files in an import, or one that does, and so on."""
+        found: dict[str, ProgramFile] = {}
+        names = frozenset(name for job in targets for name in _names(job.real))
+        for _ in range(MAX_STEPS):
+            files = {file.real: file for file in self._mentioning(root, names) if file.real not in found}
+            more = frozenset(name for path in files for name in _names(path)) - names
+            found.update(files)
+            names |= more
+            if not more:
+                break
+        return list(found.values())
 
 
 def _by_root(jobs: Iterable[Job]) -> dict[str, list[Job]]:
