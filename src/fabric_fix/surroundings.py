@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from fabric_fix.prefilter import chooses_strategy, is_relevant
+from fabric_fix.prefilter import brings_together, is_relevant, names_fabric
 
 if TYPE_CHECKING:
     from fabric_fix.discovery import Candidate
@@ -30,7 +30,7 @@ def read(candidates: Iterable[Candidate]) -> list[tuple[Candidate, bytes]]:
                 data = stream.read()
         except OSError:
             continue
-        if is_relevant(data) or chooses_strategy(data):
+        if is_relevant(data) or brings_together(data):
             found.append((candidate, data))
     return found
 
@@ -52,14 +52,15 @@ def mentioning(root: str, candidates: Iterable[Candidate], names: frozenset[str]
 
 
 def programs(root: str, files: Iterable[tuple[Candidate, bytes]]) -> list[ProgramFile]:
-    """The files under a root that use Fabric, and those beside or above them that may choose a strategy for them.
+    """The files under a root that name Fabric, and those beside or above them that may choose a strategy for them.
 
     Each is there once; they are sorted by their paths.
     """
     inside = {one.real: (one, data) for one, data in files if one.real.startswith(root.rstrip(os.sep) + os.sep)}
     using = {real for real, (one, data) in inside.items() if is_relevant(data) and not one.left_out()}
     folders = {folder for real in using for folder in _folders_above(real, root)}
-    chosen = [real for real in inside if real in using or os.path.dirname(real) in folders]
+    naming = {real for real, (one, data) in inside.items() if names_fabric(data) and not one.left_out()}
+    chosen = [real for real in inside if real in using | naming or os.path.dirname(real) in folders]
     return [ProgramFile(inside[real][0].path, real, inside[real][1]) for real in sorted(chosen)]
 
 
