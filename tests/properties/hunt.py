@@ -19,7 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=10_000)
-    parser.add_argument("--files", action="store_true", help="programs of several files")
+    parser.add_argument("--files", action="store_true", help="programs spread over the files of a project")
     parser.add_argument("--show", type=int, default=0, help="failures to make smaller and print")
     options = parser.parse_args()
     failed: dict[str, list[int]] = defaultdict(list)

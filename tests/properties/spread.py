@@ -36,7 +36,7 @@ class Layout:
     has_init: bool
 
 
-_LAYOUTS = (
+LAYOUTS = (
     Layout("", "", "", False),
     Layout("app/", "", "app", True),
     Layout("app/", "app/", "app", True),
@@ -73,7 +73,7 @@ class Spread:
     draw: Draw
 
     def __post_init__(self) -> None:
-        self.layout = self.draw.one("layout", *_LAYOUTS)
+        self.layout = self.draw.one("layout", *LAYOUTS)
         self.modules = self.draw.one("module names", *_MODULE_NAMES)
         self.plans = [Plan(self.draw, several_files=True)]
         self.second = self.draw.one("second program", "", "", "sharing", "sharing", "of its own")
