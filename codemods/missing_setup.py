@@ -83,6 +83,8 @@ class MissingSetup(Rule):
         reason = "model and optimizer have no names in one function with Fabric: set them up where they are made"
         for plan in plans(program, call, models, optimizers):
             edits: list[Edit] = [InsertStatement(Span.of(plan.anchor), plan.where, plan.code)]
+            if not program.owns(plan.anchor):  # of another file: to be told, and not to be tried out
+                return self.fixed(program, node, message, f"Insert `{plan.code}`", edits)
             trial = Trial(program, edits)
             failure = trial.failure() or _ineffective(trial, node)
             if failure is None:

@@ -50,9 +50,9 @@ def has_parameters(obj: Obj) -> bool:
 
 
 def fabric_place(events: Sequence[Call]) -> str | None:
-    """A name of the Fabric at a call, in every context; None when there is none."""
-    fabrics = frozenset().union(*(event.fabrics for event in events))
-    return place_of(events, value=frozenset(fabrics)) if len(fabrics) == 1 else None
+    """A name of the Fabric at a call, in every context, each of which may have its own; None when there is none."""
+    is_one = all(len(event.fabrics) == 1 for event in events)
+    return place_of(events, {event: frozenset(event.fabrics) for event in events}) if is_one else None
 
 
 def fabric_of_strategy(node: ast.Call) -> str | None:

@@ -195,7 +195,7 @@ class _Repair:
         self._done: list[Tracked] = []
         self._fixes: list[MadeFix] = []
         self._problems: list[Problem] = []
-        self._visited: tuple[tuple[str, bool], ...] = ()
+        self._visited: dict[str, bool] = {}
         self._is_transient = False
         self.consulted: dict[tuple[str, str], None] = {}
         """Other files that the result depends on; one that changed meanwhile is there twice, and never right again."""
@@ -231,8 +231,8 @@ class _Repair:
             around=job.around,
             deadline=self._deadline,
         )
-        if text == self._source.text:
-            self._visited = result.visited
+        for path, found in result.visited:  # with its fixes made, it may show more of the others
+            self._visited[path] = found or self._visited.get(path, False)
         self.consulted.update(dict.fromkeys(result.consulted))
         if result.gave_up and text != self._source.text:
             raise UnfinishedError(f"with its fixes made, it {result.gave_up}", GIVEN_UP)
@@ -331,7 +331,7 @@ class _Repair:
             tuple(sorted(outcomes, key=lambda outcome: outcome.finding.sort_key)),
             tuple(self._fixes),
             tuple(self._problems),
-            visited=self._visited,
+            visited=tuple(self._visited.items()),
             consulted=tuple(self.consulted),
             transient=self._is_transient,
         )

@@ -12,14 +12,17 @@ def is_relevant(data: bytes) -> bool:
     return names_fabric(data) and (b"setup" in data or b"backward" in data or b"no_sync" in data)
 
 
-def chooses_strategy(data: bytes) -> bool:
-    """Whether a file that calls no method of Fabric itself can make one, or say which strategy it has."""
-    return (b"strategy" in data or names_fabric(data)) and b"import" in data
-
-
 def names_fabric(data: bytes) -> bool:
-    """Whether a file names Fabric."""
+    """Whether a file has the name of Fabric in it."""
     return b"abric" in data or b"LightningLite" in data
+
+
+def brings_together(data: bytes) -> bool:
+    """Whether a file that is not relevant itself can say how others are used.
+
+    It chooses a strategy for them, or gives a Fabric that one of them makes to another: `train(make_fabric())`.
+    """
+    return b"import" in data and (b"strategy" in data or names_fabric(data))
 
 
 def is_trained(data: bytes) -> bool:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from fabric_fix.prefilter import chooses_strategy, is_relevant, names_fabric
+from fabric_fix.prefilter import brings_together, is_relevant, names_fabric
 
 if TYPE_CHECKING:
     from fabric_fix.discovery import Candidate
@@ -30,7 +30,7 @@ def read(candidates: Iterable[Candidate]) -> list[tuple[Candidate, bytes]]:
                 data = stream.read()
         except OSError:
             continue
-        if is_relevant(data) or chooses_strategy(data):
+        if is_relevant(data) or brings_together(data):
             found.append((candidate, data))
     return found
 
@@ -59,11 +59,8 @@ def programs(root: str, files: Iterable[tuple[Candidate, bytes]]) -> list[Progra
     inside = {one.real: (one, data) for one, data in files if one.real.startswith(root.rstrip(os.sep) + os.sep)}
     using = {real for real, (one, data) in inside.items() if is_relevant(data) and not one.left_out()}
     folders = {folder for real in using for folder in _folders_above(real, root)}
-    chosen = [
-        real
-        for real, (_, data) in inside.items()
-        if real in using or names_fabric(data) or os.path.dirname(real) in folders
-    ]
+    naming = {real for real, (one, data) in inside.items() if names_fabric(data) and not one.left_out()}
+    chosen = [real for real in inside if real in using | naming or os.path.dirname(real) in folders]
     return [ProgramFile(inside[real][0].path, real, inside[real][1]) for real in sorted(chosen)]
 
 

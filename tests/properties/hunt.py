@@ -19,24 +19,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=10_000)
-    parser.add_argument("--files", action="store_true", help="programs of several files")
+    parser.add_argument("--files", action="store_true", help="programs spread over the files of a project")
     parser.add_argument("--show", type=int, default=0, help="failures to make smaller and print")
     options = parser.parse_args()
     failed: dict[str, list[int]] = defaultdict(list)
-    planted, left = Counter[str](), Counter[str]()
+    silent: dict[str, list[int]] = defaultdict(list)
+    planted, left, ends = Counter[str](), Counter[str](), Counter[str]()
     seeds = range(options.first, options.first + options.count)
     with multiprocessing.Pool() as pool:
-        for seed, verdict in pool.imap_unordered(partial(_try, several_files=options.files), seeds, chunksize=50):
+        for seed, verdict in pool.imap_unordered(partial(_try, several_files=options.files), seeds, chunksize=20):
             planted.update(fault.kind for fault in verdict.planted)
             left.update(fault.kind for fault in verdict.left)
+            ends[verdict.end] += 1
             if verdict.kind:
                 failed[verdict.sort].append(seed)
-    for kind, seeds_of in sorted(failed.items(), key=lambda item: -len(item[1])):
+                print(f"seed {seed}: {verdict.sort}", flush=True)
+            elif verdict.silent:
+                silent[verdict.silent].append(seed)
+    for kind, seeds_of in sorted([*failed.items(), *silent.items()], key=lambda item: -len(item[1])):
         print(f"##### {len(seeds_of)} x {kind} (seeds {sorted(seeds_of)[:5]})", flush=True)
-    print(f"\n{options.count} programs, {sum(map(len, failed.values()))} fail")
+    print(f"\n{options.count} programs: {', '.join(f'{number} {end}' for end, number in ends.most_common())}")
     for kind, number in planted.most_common():
-        print(f"  {kind}: planted {number}, left with a reason {left[kind]}")
-    for kind, seeds_of in _simplest(failed)[: options.show]:
+        print(f"  {kind}: planted {number}, left {left[kind]}")
+    for kind, seeds_of in _simplest(failed | silent)[: options.show]:
         print(f"\n##### {kind}\n{report(smaller(seeds_of[0], options.files))}", flush=True)
     return int(bool(failed))
 
@@ -64,7 +69,9 @@ def smaller(seed: int, several_files: bool = False) -> Trial:
     for group in _groups(trial):
         attempt = Trial(seed, {**forced, **dict.fromkeys(group, 0)}, several_files)
         verdict = judge(attempt)
-        if verdict.kind == wanted.kind and len(verdict.planted) <= len(wanted.planted):
+        if (verdict.kind, verdict.silent) == (wanted.kind, wanted.silent) and len(verdict.planted) <= len(
+            wanted.planted
+        ):
             forced, trial = {**forced, **dict.fromkeys(group, 0)}, attempt
     return trial
 
@@ -84,7 +91,9 @@ def report(trial: Trial) -> str:
     lines.append(f"families {trial.plan.families}, options {trial.plan.options}, shape {trial.plan.shape}")
     for title, files in (("right", trial.right), ("faulty", trial.faulty)):
         lines += [
-            f"--- {title} {path}\n{text}" for path, text in files.items() if path != "parts.py" or title == "faulty"
+            f"--- {title} {path}\n{text}"
+            for path, text in files.items()
+            if title == "faulty" or text != trial.faulty.get(path)
         ]
     for path, result in trial.repaired(trial.faulty).items():
         lines += [f"--- repaired {path}", result.new_text if result.new_text != result.text else "(unchanged)"]

@@ -6,18 +6,21 @@ import ast
 import io
 import tokenize
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
 from fabric_fix.engine import FileResult, Job, Outcome, Status, examine
 from fabric_fix.registry import all_rules
+from fabric_fix.run import Mode
 from tests.properties.draw import Draw
 from tests.properties.meaning import Meaning, errors, meaning
 from tests.properties.plan import OF_SYNC, SETUP_FAULTS, Fault, Plan
 from tests.properties.program import write
+from tests.properties.project import Project
+from tests.properties.spread import BYSTANDERS, Spread
 
 
 @dataclass(frozen=True)
@@ -30,11 +33,24 @@ class Verdict:
     planted: tuple[Fault, ...] = ()
     left: tuple[Fault, ...] = ()
     """Those of the planted faults that the tool left, with a reason."""
+    silent: str = ""
+    """Which of these it left without a reason, in a project of several files."""
 
     @property
     def sort(self) -> str:
         """What programs with the same failure have in common."""
         return f"{self.kind}: {' + '.join(sorted(fault.kind for fault in self.planted))}"
+
+    @property
+    def end(self) -> str:
+        """What became of the program, in a word or two."""
+        if self.kind:
+            return "wrong"
+        if self.silent:
+            return "with a fault that nothing is said of"
+        if not self.planted:
+            return "without a fault, and left alone"
+        return "left in part or altogether, with reasons" if self.left else "made right"
 
 
 @dataclass
@@ -47,12 +63,23 @@ class Trial:
 
     def __post_init__(self) -> None:
         self.draw = Draw(self.seed, self.forced)
-        self.plan = Plan(self.draw, self.several_files)
+        self.spread = Spread(self.draw) if self.several_files else None
+        self.plans = self.spread.plans if self.spread else [Plan(self.draw)]
+        self.plan = self.plans[0]
+
+    def write(self, faults: Iterable[Fault] = ()) -> dict[str, str]:
+        """The files of the program, or of the programs, with some faults."""
+        return self.spread.files(faults) if self.spread else write(self.plan, faults)
+
+    @property
+    def programs(self) -> dict[str, tuple[str, ...]]:
+        """The files that are run, each with the families of its strategies."""
+        return self.spread.programs if self.spread else {"train.py": self.plan.families}
 
     @cached_property
     def right(self) -> dict[str, str]:
         """The right program."""
-        return write(self.plan)
+        return self.write()
 
     @cached_property
     def meant(self) -> Meaning:
@@ -60,22 +87,33 @@ class Trial:
         return self._meaning(self.right)
 
     def _meaning(self, files: Mapping[str, str]) -> Meaning:
-        return meaning(files, self.plan.families)
+        return tuple(run for path, families in self.programs.items() for run in meaning(files, families, path))
 
     @cached_property
     def planted(self) -> tuple[Fault, ...]:
         """The faults of the faulty program: those drawn that change what it does."""
-        drawn = self.plan.faults()
-        return tuple(fault for fault in drawn if self._meaning(write(self.plan, [fault])) != self.meant)
+        drawn = [fault for plan in self.plans for fault in plan.faults()]
+        return tuple(fault for fault in drawn if self._meaning(self.write([fault])) != self.meant)
 
     @cached_property
     def faulty(self) -> dict[str, str]:
         """The program with its faults."""
-        return write(self.plan, self.planted)
+        return self.write(self.planted)
 
     def repaired(self, files: Mapping[str, str]) -> dict[str, FileResult]:
-        """What the tool makes of a program."""
-        return {path: self._examine(path, text) for path, text in files.items()}
+        """What the tool makes of a program: of each of its files."""
+        if not self.several_files:
+            return {path: self._examine(path, text) for path, text in files.items()}
+        with Project(files) as project:
+            return project.results(Mode.FIX)
+
+    def named(self, files: Mapping[str, str]) -> Iterator[tuple[str, list[str], list[str]]]:
+        """Of each file with findings: what a run over the whole project says of it, and what one over it alone says."""
+        with Project(files) as project:
+            whole = project.results(Mode.CHECK)
+            for path in [path for path, result in whole.items() if result.outcomes]:
+                alone = project.results(Mode.CHECK, [path])
+                yield path, describe(whole[path]), describe(alone[path]) if path in alone else []
 
     def _examine(self, path: str, text: str) -> FileResult:
         rules = all_rules()
@@ -88,16 +126,16 @@ class Trial:
         known = [*self.planted, *self._uncovered()]
         for size in range(len(self.planted) + 1):
             for some in combinations(known, size):
-                candidate = write(self.plan, some)
+                candidate = self.write(some)
                 if same_tree(candidate, files) or self._meaning(candidate) == found:
                     return some
         return None
 
     def _uncovered(self) -> list[Fault]:
         """What a fault can become: a backward that is Fabric's now wants its model, a raw model may be left in part."""
-        raw = [fault.model for fault in self.planted if fault.kind == "raw_backward" and self.plan.needs_model]
-        stale = [fault.model for fault in self.planted if fault.kind == "stale"]
-        return [*(Fault("no_model", model) for model in raw), *(Fault("stale_call", model) for model in stale)]
+        raw = [one for one in self.planted if one.kind == "raw_backward" and self.plans[one.program].needs_model]
+        stale = [one for one in self.planted if one.kind == "stale"]
+        return [*(replace(one, kind="no_model") for one in raw), *(replace(one, kind="stale_call") for one in stale)]
 
 
 def same_tree(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
@@ -112,14 +150,16 @@ def judge(trial: Trial) -> Verdict:
     if not trial.planted:
         return Verdict("")
     results = trial.repaired(trial.faulty)
-    new = {path: result.new_text for path, result in results.items()}
+    new = {**trial.faulty, **{path: result.new_text for path, result in results.items()}}
     for kind, told in _any_result(trial, results, new):
         return Verdict(kind, told, trial.planted)
     left = trial.remaining(new)
     if left is None:
         return Verdict("a third program", "", trial.planted)
     outcomes = [outcome for result in results.values() for outcome in result.outcomes]
-    kind, told = _names(left, outcomes) if not trial.several_files else ("", "")
+    kind, told = _names(left, outcomes)
+    if trial.several_files and kind.startswith("a fault without a word"):  # not all that crosses files is seen
+        return Verdict("", told, trial.planted, left, kind)
     return Verdict(kind, told, trial.planted, left)
 
 
@@ -146,6 +186,9 @@ def describe(result: FileResult) -> list[str]:
 
 def _any_result(trial: Trial, results: Mapping[str, FileResult], new: dict[str, str]) -> Iterator[tuple[str, str]]:
     """What holds of every result, right or refused."""
+    for path in set(results) - set(trial.programs):
+        if "abric" not in trial.faulty[path] and results[path].outcomes and path in BYSTANDERS:
+            yield "a finding in a script without Fabric", "\n".join(describe(results[path]))
     for path, result in results.items():
         if result.problems:
             yield "a problem", str(result.problems)
@@ -156,10 +199,14 @@ def _any_result(trial: Trial, results: Mapping[str, FileResult], new: dict[str, 
             return
         if lost := comments(trial.faulty[path]) - comments(new[path]):
             yield "a comment is lost", str(lost)
-    again = trial.repaired({path: text for path, text in new.items() if text != trial.faulty[path]})
-    for path, result in again.items():
+    is_new = {path: text for path, text in new.items() if trial.several_files or text != trial.faulty[path]}
+    for path, result in trial.repaired(is_new).items():
         if result.new_text != new[path]:
             yield "a second run changes something", result.new_text
+    for path, whole, alone in trial.named(trial.faulty) if trial.several_files else ():
+        if whole != alone:
+            told = "\n".join([path, "--- with the whole project", *whole, "--- alone", *alone])
+            yield "named alone, a file has other findings", told
 
 
 def comments(text: str) -> Counter[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tests.properties.draw import Draw
@@ -91,6 +91,8 @@ class Fault:
 
     kind: str
     model: int = -1
+    program: int = 0
+    """Of the programs of a project, the one that has it."""
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -117,15 +119,21 @@ class Plan:
 
     draw: Draw
     several_files: bool = False
+    number: int = 0
+    """Of the programs of a project, which one it is."""
+    strategies: tuple[tuple[str, ...], ...] = _STRATEGIES
+    """The strategies to choose from, by their families."""
     families: tuple[str, ...] = field(init=False)
     options: tuple[str, ...] = field(init=False)
     """The `--strategy` options that the tool gets."""
 
     def __post_init__(self) -> None:
         draw = self.draw
-        self.families = draw.one("strategies", *_STRATEGIES)
+        self.families = draw.one("strategies", *self.strategies)
         self.source = draw.one("source", "literal", "literal", "object", "argparse", "variable", "option")
         if "auto" in self.families and self.source in ("object", "option"):
+            self.source = "literal"
+        if self.several_files and self.source == "option":  # it would hold for all programs of a project
             self.source = "literal"
         self.options = self.families if self.source == "option" else ()
         self.task = self._task()
@@ -139,8 +147,6 @@ class Plan:
         return self.draw.one("task", "single", "single", "single", "pair", "gan", "gan", "triple")
 
     def _shape(self) -> str:
-        if self.several_files:
-            return "functions"
         if JOINT_ONLY & set(self.families) == {"xla"} or "xla_fsdp" in self.families or "xla" in self.families:
             return "launch"
         return self.draw.one("shape", "script", "main", "functions", "class", "closure", "steps", "launch", "builder")
@@ -174,6 +180,10 @@ class Plan:
         """Whether `backward` has to be given the model."""
         return "deepspeed" in self.families and (len(self.slots) > 1 or self.folds)
 
+    def has_pair(self, index: int) -> bool:
+        """Whether a function makes the raw model together with its optimizer."""
+        return self.several_files and self.style == "joint" and self.draw.chance(f"pair {index}", 15)
+
     def has_scheduler(self, index: int) -> bool:
         """Whether a model has a scheduler."""
         return self.draw.chance(f"scheduler {index}", 25)
@@ -184,7 +194,7 @@ class Plan:
 
     def faults(self) -> tuple[Fault, ...]:
         """One to three faults that this program can have."""
-        left = list(self._possible())
+        left = [replace(fault, program=self.number) for fault in self._possible()]
         chosen: list[Fault] = []
         for number in range(self.draw.one("faults", 1, 1, 1, 2, 2, 3)):
             if left:

@@ -1,29 +1,32 @@
-"""Whole random programs: the parts put together as scripts, functions, classes, closures or several files."""
+"""Whole random programs: the parts put together as scripts, functions, classes or closures."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
+from tests.properties.draw import Draw
 from tests.properties.loops import Loops
 from tests.properties.plan import CLASSES, Fault, Plan
 from tests.properties.sections import Lines, Scope, indented
 
 
 def write(plan: Plan, faults: Iterable[Fault] = ()) -> dict[str, str]:
-    """The files of a program by their paths; `train.py` is the one to run."""
-    return _Program(plan, faults).files()
+    """The files of a program that is one file, by their paths."""
+    return {"train.py": with_comments(plan.draw, program_lines(plan, faults))}
+
+
+def program_lines(plan: Plan, faults: Iterable[Fault] = ()) -> Lines:
+    """A program as one file without comments."""
+    return _Program(plan, faults).lines()
 
 
 class _Program(Loops):
-    def files(self) -> dict[str, str]:
+    def lines(self) -> Lines:
         self._helpers: Lines = []
         self._scope = Scope("fabric", self.draw.one("loader", "loader", "train_loader"))
         body = self._shapes()[self.plan.shape]()
-        helpers = [*self._net(), *self._functions()]
-        if not self.plan.several_files:
-            return {"train.py": self._finished([*self._imports(), "", *helpers, *body])}
-        return self._spread(helpers, body)
+        makers = [line for lines in self.makers.values() for line in [*lines, "", ""]]
+        return [*self._imports(), "", *self._net(), *self._functions(), *makers, *self._helpers, *body]
 
     def _shapes(self) -> dict[str, Callable[[], Lines]]:
         return {
@@ -59,6 +62,8 @@ class _Program(Loops):
         if self.plan.source == "object":
             names = sorted({CLASSES[family] for family in self.plan.families})
             lines.append(f"from lightning.fabric.strategies import {', '.join(names)}")
+        if self.plan.several_files:
+            lines.append("from dataclasses import dataclass")
         return [*lines, "from torch.utils.data import DataLoader, TensorDataset", "", "torch.manual_seed(1)"]
 
     def _make_fabric(self, name: str, launch: bool = True) -> Lines:
@@ -71,6 +76,10 @@ class _Program(Loops):
             arguments.append('precision="32-true"')
         launched = [f"{name}.launch()"] if launch else []
         made = f"{name} = {self._fabric_class}({', '.join(arguments)})"
+        if self.plan.several_files and self.draw.chance("fabric maker", 20):
+            work = [*before, made, *launched, f"return {name}"]
+            self.makers["make_fabric"] = ["def make_fabric():", *indented(work)]
+            return [f"{name} = make_fabric()"]
         if launched and self.draw.chance("one line", 8):
             return [*before, f"{made}; {launched[0]}"]
         return [*before, made, *launched]
@@ -88,12 +97,16 @@ class _Program(Loops):
         source, families = self.plan.source, self.plan.families
         if source == "option":
             return [*_PARSER, 'parser.add_argument("--strategy", required=False)', *_PARSED], "args.strategy or 'auto'"
-        values = [self._value(family) for family in families]
+        values = [self._named(number, self._value(family)) for number, family in enumerate(families)]
         if len(values) == 2:
             head = [*_PARSER, 'parser.add_argument("--first", action="store_true")', *_PARSED, "if args.first:"]
             return [*head, f"    strategy = {values[0]}", "else:", f"    strategy = {values[1]}"], "strategy"
         if families == ("auto",) and self.draw.chance("no strategy", 50):
             return [], ""
+        if source == "argparse" and self.plan.several_files and self.draw.chance("parser apart", 50):
+            work = [*_PARSER, f'parser.add_argument("--strategy", default={values[0]})', "return parser.parse_args()"]
+            self.makers["parse"] = ["def parse():", *indented(work)]
+            return ["args = parse()"], "args.strategy"
         if source == "argparse":
             return [*_PARSER, f'parser.add_argument("--strategy", default={values[0]})', *_PARSED], "args.strategy"
         return ([f"strategy = {values[0]}"], "strategy") if source == "variable" else ([], values[0])
@@ -102,6 +115,19 @@ class _Program(Loops):
         if self.plan.source == "object":
             return f"{CLASSES[family]}()"
         return f'"{self.plan.spelled(family)}"'
+
+    def _named(self, number: int, value: str) -> str:
+        """The value of a strategy, or a constant of the program that holds it."""
+        place = self.draw.one("strategy place", "", "", "constant", "field") if self.plan.several_files else ""
+        if place == "constant":
+            name = "OTHER_STRATEGY" if number else "STRATEGY"
+            self.makers[name] = [f"{name} = {value}"]
+            return name
+        if place == "field" and not number and self.plan.source != "object":
+            fields = [f"strategy: str = {value}", "devices: int = 1"]
+            self.makers["Config"] = ["@dataclass", "class Config:", *indented(fields)]
+            return "Config().strategy"
+        return value
 
     def _net(self) -> Lines:
         body = ["def __init__(self, inputs, outputs):", "    super().__init__()"]
@@ -117,7 +143,7 @@ class _Program(Loops):
         make = ["def make_model(inputs, outputs):", "    return Net(inputs, outputs)", "", ""]
         loss = ["def compute_loss(model, x, y):", "    return F.mse_loss(model(x), y)", "", ""]
         told = ["def describe(model):", "    return len(list(model.parameters()))", "", ""]
-        return [*make, *loss, *told, *self._helpers]
+        return [*make, *loss, *told]
 
     # --- shapes -------------------------------------------------------------------------------------------------------
 
@@ -218,48 +244,61 @@ class _Program(Loops):
         step = self.draw.chance("step method", 50)
         body = ["self.training_step(x, y, waiting)"] if step and self.plan.accumulates else ["self.training_step(x, y)"]
         fit = [*self.loop(scope, body if step else self.body(scope)), *self.ending(scope)]
-        methods = [
-            f"def __init__(self, {self._parameter()}):",
-            *indented([*keep, *(ready if apart == "__init__" else [])]),
-        ]
+        head = f"def __init__(self, {self._parameter()}):"
+        methods = {"__init__": [head, *indented([*keep, *(ready if apart == "__init__" else [])])]}
         if apart == "setup":
-            methods += ["", "def setup(self):", *indented(ready)]
+            methods["setup"] = ["def setup(self):", *indented(ready)]
         if step:
-            methods += ["", "def training_step(self, x, y, waiting=False):", *indented(self.body(scope))]
-        methods += ["", "def fit(self):", *indented([*(ready if apart == "fit" else []), *fit])]
+            methods["step"] = ["def training_step(self, x, y, waiting=False):", *indented(self.body(scope))]
+        methods["fit"] = ["def fit(self):", *indented([*(ready if apart == "fit" else []), *fit])]
+        classes = self._classes(methods)
         calls = ["trainer = Trainer(fabric)", *(["trainer.setup()"] if apart == "setup" else []), "trainer.fit()"]
         lines = [*self._make_fabric("fabric"), *calls]
-        return ["class Trainer:", *indented(methods), "", "", "def main():", *indented(lines), "", "", "main()"]
+        return [*classes, "def main():", *indented(lines), "", "", "main()"]
 
-    # --- several files ------------------------------------------------------------------------------------------------
+    def _classes(self, methods: dict[str, Lines]) -> Lines:
+        """The trainer's class, and the one that it gets some of its methods from."""
+        options = {
+            "": (),
+            "base": ("__init__", "setup", "step"),
+            "template": ("__init__", "setup", "fit"),
+            "mixin": ("step",) if "step" in methods else ("fit",),
+            "init": ("__init__",),
+            "extended": ("__init__", "fit"),
+        }
+        form = self.draw.one("trainer", *options) if self.plan.several_files else ""
+        above = {name: lines for name, lines in methods.items() if name in options[form]}
+        own = {name: lines for name, lines in methods.items() if name not in above}
+        if not above or not own:
+            return _class("Trainer", methods)
+        if form == "template" and "step" in own:
+            above["step"] = [own["step"][0], "    raise NotImplementedError"]
+        if form == "extended":
+            head, *init = above["__init__"]
+            above["__init__"] = [head, *init[:2]]
+            own["__init__"] = [head, "    super().__init__(fabric)", *init[2:]]
+        return [*_class("BaseTrainer", above), *_class("Trainer(BaseTrainer)", own)]
 
-    def _spread(self, helpers: Lines, body: Lines) -> dict[str, str]:
-        head = self._imports()
-        form = self.draw.one("import of files", "names", "module")
-        names = ["Net", "make_model", "compute_loss", "describe", "train"]
-        if form == "module":
-            pattern = re.compile(rf"(?<![\w.\"])({'|'.join(names)})(?=\()")
-            body = [pattern.sub(r"parts.\1", line) for line in body]
-        line = f"from parts import {', '.join(names)}" if form == "names" else "import parts"
-        first = [*head[:-1], line, "", head[-1], ""]
-        return {"train.py": self._finished([*first, *body]), "parts.py": self._finished([*head[:-1], "", *helpers])}
 
-    # --- comments -----------------------------------------------------------------------------------------------------
+def _class(name: str, methods: dict[str, Lines]) -> Lines:
+    body = [line for lines in methods.values() for line in ["", *lines]]
+    return [f"class {name}:", *indented(body[1:]), "", ""]
 
-    def _finished(self, lines: Lines) -> str:
-        """The text, with comments in all places."""
-        found: Lines = []
-        depth, seen = 0, dict[str, int]()
-        for line in lines:
-            number = seen[line] = seen.get(line, 0) + 1
-            free = line.strip() and not depth and "#" not in line
-            depth += sum(line.count(c) for c in "([{") - sum(line.count(c) for c in ")]}")
-            place = self.draw.one(f"comment {number} {line.strip()}", *[""] * 10, "above", "behind") if free else ""
-            note = f"# note {len(found)}"
-            if place == "above" and not line.lstrip().startswith(("else", "except")):
-                found.append(line[: len(line) - len(line.lstrip())] + note)
-            found.append(f"{line}  {note}" if place == "behind" and not depth else line)
-        return "\n".join(found) + "\n"
+
+def with_comments(draw: Draw, lines: Lines) -> str:
+    """The text of a file, with comments in all places."""
+    found: Lines = []
+    depth, seen = 0, dict[str, int]()
+    for line in lines:
+        number = seen[line] = seen.get(line, 0) + 1
+        free = line.strip() and not depth and "#" not in line
+        depth += sum(line.count(c) for c in "([{") - sum(line.count(c) for c in ")]}")
+        place = draw.one(f"comment {number} {line.strip()}", *[""] * 10, "above", "behind") if free else ""
+        note = f"# note {len(found)}"
+        if place == "above" and not line.lstrip().startswith(("else", "except")):
+            found.append(line[: len(line) - len(line.lstrip())] + note)
+        found.append(f"{line}  {note}" if place == "behind" and not depth else line)
+    return "\n".join(found) + "\n"
 
 
 _PARSER = ["parser = argparse.ArgumentParser()"]

@@ -34,10 +34,12 @@ class Sections:
         self.plan = plan
         self.draw = plan.draw
         self._faults = frozenset(faults)
+        self.makers: dict[str, Lines] = {}
+        """Functions that make things, by their names."""
 
     def has(self, kind: str, model: int = -1) -> bool:
         """Whether a fault is planted."""
-        return Fault(kind, model) in self._faults
+        return Fault(kind, model, self.plan.number) in self._faults
 
     # --- names --------------------------------------------------------------------------------------------------------
 
@@ -91,6 +93,8 @@ class Sections:
         }[kind]
         made = [f"{slot.raw} = {code}"]
         flow = draw.one(f"made under {index}", "", "", "", "if", "init", "device", "try")
+        if flow == "init" and not fabric:
+            return made
         if flow == "if":
             wide = f"nn.Sequential(nn.Linear(4, 99), nn.Linear(99, {sizes[-1]}))"
             head = "if torch.cuda.is_available():"
@@ -129,7 +133,25 @@ class Sections:
             "filter": f"[p for p in {model}.parameters() if p.requires_grad]",
             "groups": f'[{{"params": {model}.parameters(), "weight_decay": 0.0}}]',
         }[form]
+        if self.plan.several_files and draw.chance("optimizer maker", 20):
+            self.makers["make_optimizer"] = [
+                "def make_optimizer(parameters, lr):",
+                f"    return {cls}(parameters, lr=lr)",
+            ]
+            cls = "make_optimizer"
         return [f"{slot.optimizer} = {cls}({params}, lr=0.0{index + 1})"]
+
+    def _pair(self, index: int) -> Lines:
+        """The statement that has the raw model and its optimizer made by a function."""
+        slot = self.plan.slots[index]
+        made = [
+            *self.make_model(index, ""),
+            *self.make_optimizer(index, slot.raw),
+            f"return {slot.raw}, {slot.optimizer}",
+        ]
+        name = f"make_pair_{index}"
+        self.makers[name] = [f"def {name}():", *indented(line.replace("self.", "") for line in made)]
+        return [f"{slot.raw}, {slot.optimizer} = {name}()"]
 
     def make_scheduler(self, index: int) -> Lines:
         """The statement that makes a scheduler on the raw optimizer."""
@@ -152,13 +174,14 @@ class Sections:
     def set_up(self, index: int, fabric: str) -> Lines:
         """The statements from a raw model to a wrapped one with its optimizer."""
         plan, slot = self.plan, self.plan.slots[index]
-        made, schedule = self.make_optimizer(index, slot.raw), self.make_scheduler(index)
+        schedule = self.make_scheduler(index)
+        made = [] if plan.has_pair(index) else self.make_optimizer(index, slot.raw)
         first, second = self.neighbour(index, "first"), self.neighbour(index, "second")
         if self.has("missing", index):
             return [*first, *made, *schedule, *second]
         style = plan.style
         if self.has("split", index):
-            style = self.draw.one(f"split {index}", "separate", "late")
+            style = "late" if plan.has_pair(index) else self.draw.one(f"split {index}", "separate", "late")
         elif self.has("joint", index):
             style = "joint"
         elif self.has("early", index):
@@ -199,7 +222,7 @@ class Sections:
     def set_up_all(self, fabric: str) -> Lines:
         """All models, one after the other or side by side."""
         numbers = range(len(self.plan.slots))
-        made = [self.make_model(index, fabric) for index in numbers]
+        made = [self._pair(i) if self.plan.has_pair(i) else self.make_model(i, fabric) for i in numbers]
         ready = [self.set_up(index, fabric) for index in numbers]
         if self.draw.one("order of set-ups", "one by one", "models first") == "models first":
             return [line for part in (*made, *ready) for line in part]

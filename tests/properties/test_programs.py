@@ -15,6 +15,7 @@ from tests.properties.hunt import report, smaller
 from tests.properties.judge import Trial, judge
 from tests.properties.meaning import errors, meaning
 from tests.properties.plan import CODES
+from tests.properties.spread import LAYOUTS
 from tests.runtime.runner import Outcome, Runner
 
 COUNT = int(os.environ.get("FABRIC_FIX_PROGRAMS", "192"))
@@ -27,10 +28,20 @@ def test_a_faulty_program_becomes_the_right_one_or_is_left_with_its_fault_named(
         assert not judge(Trial(seed)).kind, report(smaller(seed))
 
 
-@pytest.mark.parametrize("first", range(0, COUNT // 4, BLOCK))
-def test_a_program_of_several_files_becomes_the_right_one_or_stays(first: int) -> None:
-    for seed in range(first, first + BLOCK):
+@pytest.mark.parametrize("first", range(0, COUNT // 24, 4))
+def test_a_project_becomes_the_right_one_or_stays_whatever_is_named(first: int) -> None:
+    for seed in range(first, first + 4):
         assert not judge(Trial(seed, several_files=True)).kind, report(smaller(seed, several_files=True))
+
+
+def test_the_projects_are_of_every_layout_and_right_before_faults_are_planted() -> None:
+    trials = [Trial(seed, several_files=True) for seed in range(80)]
+    spreads = [trial.spread for trial in trials if trial.spread is not None]
+    assert {spread.layout for spread in spreads} == set(LAYOUTS)
+    assert {spread.second for spread in spreads} == {"", "sharing", "of its own"}
+    assert [trial.seed for trial in trials if errors(trial.meant)] == []
+    counts = [sum(bool(text) for text in trial.right.values()) for trial in trials]
+    assert sum(count > 2 for count in counts) > len(counts) * 0.6
 
 
 def test_the_programs_have_faults_of_every_kind_and_most_are_repaired() -> None:
