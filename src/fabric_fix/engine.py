@@ -18,7 +18,7 @@ from fabric_fix.records import Record, replace
 from fabric_fix.rule import Rule
 from fabric_fix.source import Source, decode
 from fabric_fix.suppress import Silences, is_silenced, silenced_edit, silences
-from fabric_fix.tracking import LineMap, Tracked, carry_over, survivors
+from fabric_fix.tracking import LineMap, Tracked, carry_over, survivors, told_of
 
 NOT_COMPLETE = "not analysed completely"
 NOT_BEGUN = "not analysed"
@@ -69,7 +69,10 @@ class Outcome(Record):
     """In the lines of the original file."""
     status: Status
     reason: str | None = None
-    """Why there is no fix, why it is unsafe, or why it could not be made; None beside a fix that is made."""
+    """Why there is no fix, why it is unsafe, or why it could not be made; None beside a fix that is made.
+
+    In the lines of the original file; `now` has it in those of the new text.
+    """
     number: int | None = None
     """Number of its fix within the file, from 1; None when none is made."""
     later: bool = False
@@ -304,7 +307,8 @@ class _Repair:
         return self._result(unchanged, unchanged.original)
 
     def _result(self, unchanged: FileResult, data: bytes) -> FileResult:
-        outcomes = [self._outcome(one) for one in [*self._done, *self._live]]
+        origin = LineMap(self._source.text, self._text) if self._text != self._source.text else None
+        outcomes = [self._outcome(one, origin) for one in [*self._done, *self._live]]
         return FileResult(
             unchanged.path,
             unchanged.real,
@@ -320,14 +324,17 @@ class _Repair:
             self._is_transient,
         )
 
-    def _outcome(self, tracked: Tracked) -> Outcome:
+    def _outcome(self, tracked: Tracked, origin: LineMap | None) -> Outcome:
         finding = tracked.now or tracked.first
         status, reason = Status.LEFT, tracked.refusal or finding.reason
+        now = tracked.now and replace(tracked.now, reason=reason)
+        if reason and origin is not None:
+            reason = told_of(reason, origin)
         if tracked.now is None:
             status, reason = Status.FIXABLE, None
         elif tracked.refusal is None and finding.fix is not None:
             status = Status.UNSAFE
-        return Outcome(tracked.first, status, reason, tracked.number, tracked.later, tracked.now)
+        return Outcome(tracked.first, status, reason, tracked.number, tracked.later, now)
 
 
 def _spared(finding: Finding, comments: Silences) -> Finding:

@@ -30,7 +30,7 @@ def entries_of(result: FileResult, written: bool) -> list[Entry]:
     entries = []
     for outcome in result.outcomes:
         if written and outcome.now is not None:
-            entries.append(Entry(outcome, outcome.now, result.new_text))
+            entries.append(Entry(replace(outcome, reason=outcome.now.reason), outcome.now, result.new_text))
         else:
             entries.append(Entry(outcome, outcome.finding, result.text))
     return sorted(entries, key=lambda entry: entry.finding.sort_key)

@@ -16,6 +16,8 @@ Block: TypeAlias = "tuple[str, int, int, int, int]"
 QUADRATIC = 1_000_000
 """Pairs of lines beyond which they are not all compared."""
 
+_TOLD_LINE = re.compile(r"\bline (\d+)\b(?! of )")
+"""A line of the file in a message; one of another file has the name of that behind it."""
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 
@@ -161,7 +163,7 @@ def carry_over(live: Sequence[Tracked], found: Sequence[Finding], lines: LineMap
     for finding in found:
         known = _same(missing, finding, lines)
         if known is None:
-            fresh.append(Tracked(_moved(finding, origin.origin(finding.span.line)[0]), later=True, now=finding))
+            fresh.append(Tracked(_moved(finding, origin), later=True, now=finding))
         else:
             missing.remove(known)
             known.now = finding
@@ -180,6 +182,16 @@ def _same(missing: Sequence[Tracked], finding: Finding, lines: LineMap) -> Track
     return next((t for t in moved if t.now is not None and t.now.message == finding.message), None)
 
 
-def _moved(finding: Finding, line: int) -> Finding:
-    span, offset = finding.span, line - finding.span.line
-    return replace(finding, span=span._replace(line=line, end_line=span.end_line + offset))
+def _moved(finding: Finding, origin: LineMap) -> Finding:
+    span, line = finding.span, origin.origin(finding.span.line)[0]
+    return replace(
+        finding,
+        span=span._replace(line=line, end_line=span.end_line + line - span.line),
+        message=told_of(finding.message, origin),
+        reason=finding.reason and told_of(finding.reason, origin),
+    )
+
+
+def told_of(text: str, origin: LineMap) -> str:
+    """A message that names lines of a newer text, with the lines that they come from."""
+    return _TOLD_LINE.sub(lambda match: f"line {origin.origin(int(match[1]))[0]}", text)
