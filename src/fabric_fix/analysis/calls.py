@@ -402,7 +402,10 @@ def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[
         frame.returns.append((it.const(None), it.state))
     it.no_grad -= quiet
     it.frame, it.stmt, it.breaks, it.continues = saved
-    return _leave(it, frame, node)
+    result = _leave(it, frame, node)
+    if not isinstance(function.node, ast.Lambda) and it.annotated(function.node.returns, function.closure) == "fabric":
+        return it.promote(result, function.node.name, node)
+    return result
 
 
 def _leave(it: Interpreter, frame: Frame, node: ast.AST) -> Value:
