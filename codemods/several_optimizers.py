@@ -42,7 +42,7 @@ class SeveralOptimizers(Rule):
                 continue
             count = _most_for_one_model(program, setups)
             if count > 1:
-                message = f"DeepSpeed takes exactly one optimizer for a model, and this call gives one {count}"
+                message = f"DeepSpeed takes exactly one optimizer for a model, and this call gives it {count}"
                 reason = (
                     "make the parameters groups of one optimizer, or set parts of the model up as models of their own"
                 )

@@ -179,7 +179,16 @@ def _model(program: Program, setups: list[Setup], position: int) -> Obj | None:
     calls = [set(setups_of_model(program, model)) for model in models]
     if len({setup.frame for setup in setups}) == len(setups) and one_each and all(c == calls[0] for c in calls):
         return min(models, key=lambda model: model.serial)
+    if len(models) > 1 and _are_alternatives(program, calls):
+        return min(models, key=lambda model: model.serial)
     return only(models)
+
+
+def _are_alternatives(program: Program, calls: list[set[ast.Call]]) -> bool:
+    """Whether all of some models go through one set-up that runs once: it can be of one of them only."""
+    (call, *others) = set[ast.Call]().union(*calls)
+    setups = program.setups()[call]
+    return not others and len(setups) == 1 and not setups[0].repeated and all(calls)
 
 
 def _module_setup(program: Program, optimizer: Place, position: int, model: Obj | None) -> Pair | str:

@@ -17,7 +17,7 @@ from fabric_fix.engine import MAX_ROUNDS, FileResult, Job, Status, examine
 from fabric_fix.finding import Applicability, Finding, Fix, Span
 from fabric_fix.newer import needed_python
 from fabric_fix.records import replace
-from fabric_fix.report import entries_of, json, text
+from fabric_fix.report import entries_of, json, mark_written, text
 from fabric_fix.rule import Rule
 from fabric_fix.tracking import split_lines
 
@@ -195,6 +195,22 @@ def test_finding_without_fix_is_left_and_follows_its_line(look_for: Callable[[Lo
     assert (left.status, left.reason, left.finding.span.line) == (Status.LEFT, "unknown", 2)
     assert left.now is not None
     assert left.now.span.line == 3
+
+
+def test_lines_in_a_reason_are_of_the_text_that_is_shown(look_for: Callable[[Look], None]) -> None:
+    def look(line: int, text: str) -> Finding | None:
+        if text == "long":
+            return finding(line, text, "if long:\n    pass")
+        reason = f"line {line - 1} of b.py, after line {line - 1}"
+        return finding(line, text, None, reason=reason) if text == "left" else None
+
+    look_for(look)
+    result = run("long\nplain\nleft\n")
+    _, left = entries_of(result, written=False)
+    _, moved = entries_of(mark_written(result), written=True)
+    assert result.new == b"if long:\n    pass\nplain\nleft\n"
+    assert (left.finding.span.line, left.outcome.reason) == (3, "line 3 of b.py, after line 2")
+    assert (moved.finding.span.line, moved.outcome.reason) == (4, "line 3 of b.py, after line 3")
 
 
 def test_fix_that_does_not_remove_its_finding_is_dropped(look_for: Callable[[Look], None]) -> None:

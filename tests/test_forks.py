@@ -38,6 +38,13 @@ def test_large_messages_go_both_ways_and_keep_their_order(processes: int) -> Non
     assert [result.new for _, result in found if result] == [job.data * 2 or b"x" for job in JOBS]
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_comes_with_a_small_file_can_be_more_than_a_pipe_holds(processes: int) -> None:
+    jobs = [Job(f"{n}.py", f"/{n}{'d' * 200_000}.py", b"x", ()) for n in range(10)]
+    found = list(Forks(processes, doubled).results(jobs))
+    assert [result and result.real for _, result in found] == [job.real for job in jobs]
+
+
 def test_a_result_that_says_nothing_is_the_jobs_own() -> None:
     found = list(Forks(2, unchanged).results(JOBS))
     assert all(result is not None and result.new == job.data and result.path == job.path for job, result in found)

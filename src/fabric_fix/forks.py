@@ -37,6 +37,8 @@ class Forks:
         self._waiting: deque[tuple[int, Job]] = deque()
         self._results: dict[int, FileResult | None] = {}
         """By number; None for a job whose worker died of it."""
+        self._messages: dict[int, bytes] = {}
+        """By number: jobs that wait, as they are sent."""
         self._suspects: set[int] = set()
         """Jobs that a worker died over, which are tried once more by themselves."""
 
@@ -69,16 +71,25 @@ class Forks:
             self._workers.append(_Worker(self._examine, self._workers))
             self._give(self._workers[-1])
         for worker in sorted(self._workers, key=lambda one: len(one.jobs)):
-            while self._waiting and worker.takes(self._waiting[0][1]) and self._give(worker):
+            while self._waiting and worker.takes(self._message()) and self._give(worker):
                 pass
+
+    def _message(self) -> bytes:
+        """The next job as it is sent, which can be much more than its file: what surrounds that is with it."""
+        number, job = self._waiting[0]
+        if number not in self._messages:
+            self._messages[number] = pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+        return self._messages[number]
 
     def _give(self, worker: _Worker) -> bool:
         number, job = self._waiting[0]
         alone = number in self._suspects
         if worker.jobs and (alone or worker.jobs[0][0] in self._suspects):
             return False
+        message = self._message()
         self._waiting.popleft()
-        worker.give(number, job)
+        del self._messages[number]
+        worker.give(number, job, message)
         return True
 
     def _collect(self, timeout: float | None) -> None:
@@ -124,15 +135,15 @@ class _Worker:
         os.close(jobs_read)
         os.close(results_write)
 
-    def takes(self, job: Job) -> bool:
+    def takes(self, message: bytes) -> bool:
         """Whether it does nothing, or has room for a job beside the one that it does."""
-        return not self.jobs or (len(self.jobs) < AHEAD and len(job.data) < ROOM // 2)
+        return not self.jobs or (len(self.jobs) < AHEAD and len(message) < ROOM)
 
-    def give(self, number: int, job: Job) -> None:
+    def give(self, number: int, job: Job, message: bytes) -> None:
         """Send a job; a process that has died is noticed when its result is asked for."""
         self.jobs.append((number, job))
         with contextlib.suppress(BrokenPipeError):
-            _send(self._sink, pickle.dumps(job, pickle.HIGHEST_PROTOCOL))
+            _send(self._sink, message)
 
     def take(self) -> tuple[int, FileResult]:
         """The result of its first job; EOFError when it died."""

@@ -48,6 +48,8 @@ def call(it: Interpreter, node: ast.Call) -> Value:
         if parent is not None:
             return _call_parent(it, node, func.attr, args, parent)
         _note_gradients(it, node, func.attr, receivers, args)
+        if len(receivers) > 1 and _is_called_fabric(func.value):
+            receivers = frozenset(obj for obj in receivers if isinstance(obj, FabricObj)) or receivers
         mixed, it.mixed = it.mixed, len(receivers) > 1 and _is_mixed(receivers)
         found = _each(it, receivers, lambda obj: call_method(it, node, obj, func.attr, args))
         it.mixed = mixed
@@ -94,6 +96,12 @@ def _is_mixed(receivers: Value) -> bool:
     others = [obj for obj in others if not (isinstance(obj, Const) and obj.value is None)]
     others = [obj for obj in others if not (isinstance(obj, Thing) and "fabric" in obj.label.lower())]
     return bool(others) and len(others) < len(receivers)
+
+
+def _is_called_fabric(node: ast.expr) -> bool:
+    """Whether what a method is called on has the name of a Fabric: what is unknown beside a Fabric is then one, too."""
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return "fabric" in name.lower()
 
 
 def arguments(it: Interpreter, node: ast.Call) -> list[Argument]:
@@ -400,7 +408,10 @@ def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[
         frame.returns.append((it.const(None), it.state))
     it.no_grad -= quiet
     it.frame, it.stmt, it.breaks, it.continues = saved
-    return _leave(it, frame, node)
+    result = _leave(it, frame, node)
+    if not isinstance(function.node, ast.Lambda) and it.annotated(function.node.returns, function.closure) == "fabric":
+        return it.promote(result, function.node.name, node)
+    return result
 
 
 def _leave(it: Interpreter, frame: Frame, node: ast.AST) -> Value:

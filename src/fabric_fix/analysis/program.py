@@ -23,7 +23,7 @@ from fabric_fix.analysis.interp import GaveUpError, Interpreter
 from fabric_fix.analysis.modules import SHIFT, Module, Modules, is_test
 from fabric_fix.analysis.objects import Obj, raw
 from fabric_fix.analysis.syntax import Syntax
-from fabric_fix.deadline import NEVER
+from fabric_fix.deadline import NEVER, UnfinishedError
 
 if TYPE_CHECKING:
     from fabric_fix.analysis.project import Project
@@ -99,6 +99,9 @@ class Program:
         except GaveUpError:
             self.gave_up = f"needs more than {budget} steps of analysis"
             self.gave_up_at = self.interpreter.stmt.lineno if self.owns(self.interpreter.stmt) else 1
+        except UnfinishedError as error:
+            error.line = error.line if error.line < SHIFT else 1  # of another file that this one leads to
+            raise
 
     # --- files --------------------------------------------------------------------------------------------------------
 
