@@ -4,6 +4,7 @@ python -m benchmarks.real_code                 tables: findings per project and 
 python -m benchmarks.real_code --list          every finding, one a line
 python -m benchmarks.real_code --diff          every patch, to be read
 python -m benchmarks.real_code --only litgpt   one project
+python -m benchmarks.real_code --folder CLONE  any folder, as one project: a clone of Lightning or of older code, say
 
 Exit status 1 when a fix breaks a file, a second run finds something more to fix, or code without Fabric has a finding.
 Whether a finding is right only a reader can say: docs/real-code.md does.
@@ -73,14 +74,13 @@ class Look:
 def main() -> int:
     """Look at all the code; return the exit status."""
     options = parse_options()
-    names = [name for name in SOURCE_DISTRIBUTIONS if options.only in (None, name)]
     command = without_cache(options.fabric_fix)
-    looks = [look(command, name, fetch_source(name, options.cache), s) for name in names for s in STRATEGIES]
+    looks = [look(command, name, folder, s) for name, folder in projects(options).items() for s in STRATEGIES]
     print_counts(looks)
     faults = [fault for seen in looks for fault in check_fixes(command, seen, show=options.diff)]
     if options.list:
         print("\n".join(line for seen in looks for line in describe(seen)), end="\n\n")
-    if options.only is None:
+    if options.only is None and not options.folder:
         faults += check_unrelated(command, options.cache)
     print("\n".join(faults) or "no broken file, no second fix, nothing found in code without Fabric")
     return 1 if faults else 0
@@ -91,9 +91,18 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_common_options(parser)
     parser.add_argument("--only", choices=list(SOURCE_DISTRIBUTIONS), help="look at this project alone")
+    parser.add_argument("--folder", type=Path, action="append", help="look at this folder instead; may be repeated")
     parser.add_argument("--list", action="store_true", help="print every finding")
     parser.add_argument("--diff", action="store_true", help="print every patch")
     return parser.parse_args()
+
+
+def projects(options: argparse.Namespace) -> dict[str, Path]:
+    """The projects to look at, with their folders."""
+    if options.folder:
+        return {folder.name: folder for folder in (path.resolve() for path in options.folder)}
+    names = [name for name in SOURCE_DISTRIBUTIONS if options.only in (None, name)]
+    return {name: fetch_source(name, options.cache) for name in names}
 
 
 def strategy_options(strategies: Sequence[str]) -> list[str]:
