@@ -354,14 +354,16 @@ def _aside(it: Interpreter, function: Function, chain: list[Frame], args: list[A
     source = function.closure.source
     if it.is_relevant(function) and (it.deep or source is it.walked or source.relevance.acts(function.node)):
         return False
-    others = sum(1 for frame in chain if frame.function is not None and not it.is_relevant(frame.function))
+    aside = [frame for frame in chain if frame.function is not None and not it.is_relevant(frame.function)]
     if source is it.walked or source.relevance.says_strategy(function.node):
-        return others >= MAX_ASIDE
+        return len(aside) >= MAX_ASIDE
     if not (it.deep or _is_short(function)):
         return True
     given = (receiver,) if receiver is not None else ()
     matters = imports.matters(it, (*given, *(obj for argument in args for obj in argument.value)))
-    return others >= (MAX_ASIDE if matters else 1)
+    if len(aside) >= MAX_ASIDE:
+        return True
+    return not matters and any(frame.source is not it.walked for frame in aside)
 
 
 def _is_replaced(function: Function) -> bool:
