@@ -86,7 +86,9 @@ def check_text(
         visited = _visited(shallow, rules)
         if not shallow.gave_up and not (_may_find(shallow, rules) or (not strategies and _has_hints(shallow))):
             return CheckResult((), shallow.gave_up, visited, project.dependencies(), shallow.gave_up_at)
-    program = Program(text, path, families, project, real, importers=around.importers, deadline=deadline)
+        program = shallow.deepened()
+    else:
+        program = Program(text, path, families, project, real, importers=around.importers, deadline=deadline)
     too_large = program.gave_up is not None
     if too_large:
         program = program.alone()

@@ -250,13 +250,13 @@ class Run:
             self._projects[root] = programs(root, self._seen)
         return self._projects[root]
 
-    def _mentioning(self, root: str, names: frozenset[str]) -> list[ProgramFile]:
+    def _mentioning(self, root: str, names: frozenset[str], places: Sequence[str]) -> list[ProgramFile]:
         """The files of a project that import something of one of these names."""
         from fabric_fix.surroundings import mentioning
 
         if not self._covers(root):
             self._programs(root)
-        return mentioning(root, self._candidates.values(), names)
+        return mentioning(root, self._candidates.values(), names, places)
 
     def _unasked(self, real: str) -> Job | None:
         """The job of a file that the run came by, and that does not name Fabric."""

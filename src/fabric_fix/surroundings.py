@@ -35,19 +35,33 @@ def read(candidates: Iterable[Candidate]) -> list[tuple[Candidate, bytes]]:
     return found
 
 
-def mentioning(root: str, candidates: Iterable[Candidate], names: frozenset[str]) -> list[ProgramFile]:
-    """The files under a root in which an import names one of these modules."""
+MANY = 2_000
+"""Files of a project beyond which those that use a file are looked for beside and above it only."""
+
+
+def mentioning(
+    root: str, candidates: Iterable[Candidate], names: frozenset[str], places: Iterable[str]
+) -> list[ProgramFile]:
+    """The files under a root in which an import names one of these modules.
+
+    In a project of very many files they are looked for in the folders of the files at `places`, and above these.
+    """
     import re
+
+    start = root.rstrip(os.sep) + os.sep
+    inside = [one for one in candidates if one.real.startswith(start)]
+    if len(inside) > MANY:
+        folders = {folder for place in places for folder in _folders_above(place, root)}
+        inside = [one for one in inside if os.path.dirname(one.real) in folders]
 
     words = b"|".join(re.escape(name.encode("utf-8", "surrogateescape")) for name in sorted(names))
     pattern = re.compile(rb"import[^\n]*\b(?:" + words + rb")\b|from[^\n]*\b(?:" + words + rb")\b[^\n]*import")
     found: list[ProgramFile] = []
-    for candidate in sorted(candidates, key=lambda one: one.real):
-        if candidate.real.startswith(root.rstrip(os.sep) + os.sep):
-            with contextlib.suppress(OSError), open(candidate.real, "rb", buffering=0) as stream:
-                data = stream.read()
-                if pattern.search(data):
-                    found.append(ProgramFile(candidate.path, candidate.real, data))
+    for candidate in sorted(inside, key=lambda one: one.real):
+        with contextlib.suppress(OSError), open(candidate.real, "rb", buffering=0) as stream:
+            data = stream.read()
+            if pattern.search(data):
+                found.append(ProgramFile(candidate.path, candidate.real, data))
     return found
 
 

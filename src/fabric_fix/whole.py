@@ -31,7 +31,7 @@ class Whole:
         self,
         examine: Callable[[Iterable[Job]], Iterable[FileResult]],
         context: Callable[[str], Sequence[ProgramFile]],
-        mentioning: Callable[[str, frozenset[str]], Sequence[ProgramFile]],
+        mentioning: Callable[[str, frozenset[str], Sequence[str]], Sequence[ProgramFile]],
         unasked: Callable[[str], Job | None],
     ) -> None:
         """What is around the jobs comes from three functions.
@@ -117,10 +117,12 @@ class Whole:
         """The files of a project that name one of some files in an import, or one that does, and so on."""
         found: dict[str, ProgramFile] = {}
         names = frozenset(name for job in targets for name in _names(job.real))
+        places = [job.real for job in targets]
         for _ in range(MAX_STEPS):
-            files = {file.real: file for file in self._mentioning(root, names) if file.real not in found}
+            files = {file.real: file for file in self._mentioning(root, names, places) if file.real not in found}
             more = frozenset(name for path in files for name in _names(path)) - names
             found.update(files)
+            places += files
             names |= more
             if not more:
                 break

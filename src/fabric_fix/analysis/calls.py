@@ -358,6 +358,7 @@ def _aside(it: Interpreter, function: Function, chain: list[Frame], args: list[A
     if source is it.walked or source.relevance.says_strategy(function.node):
         return len(aside) >= MAX_ASIDE
     if not (it.deep or _is_short(function)):
+        it.is_narrow = True
         return True
     given = (receiver,) if receiver is not None else ()
     matters = imports.matters(it, (*given, *(obj for argument in args for obj in argument.value)))

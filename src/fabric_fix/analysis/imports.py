@@ -140,7 +140,10 @@ def _module(it: Interpreter, place: str) -> Value:
 
 def _is_open(it: Interpreter, file: str) -> bool:
     """Whether a file is looked into whatever is done with its names."""
-    return it.deep or file in it.loaded or it.modules.can_matter(file)
+    if it.deep or file in it.loaded or it.modules.can_matter(file):
+        return True
+    it.is_narrow = True
+    return False
 
 
 def _member_of(it: Interpreter, file: str, name: str, forced: bool) -> Value | None:

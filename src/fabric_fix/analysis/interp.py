@@ -88,6 +88,8 @@ class Interpreter:
         self.modules = modules
         self.deep = deep
         """Every import of the project is looked into, not only what can matter to Fabric."""
+        self.is_narrow = False
+        """Something was not looked into that `deep` would look into."""
         self.strategies = strategies
         """Families that the user named: every Fabric can have them beside its own. Without such, those of hints."""
         self.hinted = hinted

@@ -124,6 +124,15 @@ class Program:
         twin._interpret()
         return twin
 
+    def deepened(self) -> Program:
+        """The same program with all that there is to look into, where fixes can be tried out."""
+        if self.interpreter.is_narrow or (self.interpreter.modules.root == "") != (self.project.modules.root == ""):
+            return Program(
+                self.text, self.path, self.strategies, self.project, self.source.path, deadline=self.deadline
+            )
+        self.deep = True
+        return self
+
     def alone(self) -> Program:
         """The same program with no look into other files."""
         twin = Program.__new__(Program)

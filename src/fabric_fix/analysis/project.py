@@ -38,6 +38,7 @@ class Project:
         """Digests of the files that an answer came from, by path; those that were not there count too."""
         self._texts: dict[str, str] = {}
         self._hints: Hints | None = None
+        self._hinted: dict[str, str] = {}
         self._lowest: dict[str, tuple[int, ...] | None] = {}
 
     def requires_lightning(self, *version: int) -> bool:
@@ -54,10 +55,10 @@ class Project:
 
     def dependencies(self) -> tuple[tuple[str, str], ...]:
         """Path and digest of every file that an answer can have come from."""
-        hinted: dict[str, str] = {}
-        if self._hints is not None:
-            hinted = {path: listing(path) if os.path.isdir(path) else digest_of(path) for path in self._hints.read}
-        return tuple({**self.modules.consulted, **hinted, **self.consulted}.items())
+        for path in self._hints.read if self._hints is not None else ():
+            if path not in self._hinted:
+                self._hinted[path] = listing(path) if os.path.isdir(path) else digest_of(path)
+        return tuple({**self.modules.consulted, **self._hinted, **self.consulted}.items())
 
     def hints(self, path: str, text: str) -> tuple[Hint, ...]:
         """The strategies that the files around a program say; the project is walked when this is asked first."""

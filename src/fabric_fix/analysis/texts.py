@@ -57,6 +57,8 @@ def marked(it: Interpreter, value: Value, key: tuple[object, ...], atoms: Atoms)
     found = value
     for obj in value:
         if isinstance(obj, Const) and (isinstance(obj.value, bool) or names_strategy(obj.value)):
+            if atoms <= guard_of(it, obj):
+                continue  # it says so already, from an earlier turn of a loop
             found = found - {obj} | guarded(it, ("branch", *key, obj), obj.value, guard_of(it, obj) | atoms)
     return found
 
