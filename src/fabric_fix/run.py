@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fabric_fix.config import ConfigError, Configs, Settings
 from fabric_fix.deadline import PER_FILE, end_of
-from fabric_fix.prefilter import brings_together, is_relevant, is_trained
+from fabric_fix.prefilter import is_trained, sorted_out
 from fabric_fix.problem import Problem, os_reason
 from fabric_fix.records import replace
 from fabric_fix.streams import emit, read_input, say
@@ -166,7 +166,7 @@ class Run:
         return False
 
     def _request(self, candidate: Candidate, data: bytes, status: os.stat_result | None = None) -> Request | None:
-        relevant, decides = is_relevant(data), brings_together(data)
+        relevant, decides = sorted_out(data)
         relevant = relevant or (candidate.named and is_trained(data))
         if relevant or decides:
             self._seen.append((candidate, data))
