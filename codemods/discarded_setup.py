@@ -47,12 +47,11 @@ class DiscardedSetup(Rule):
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find set-up calls whose result goes nowhere."""
-        found = [
-            (node, setups) for node, setups in program.own(program.setups()).items() if _is_lost(program, node, setups)
-        ]
+        own = program.own(program.setups())
+        found = [(node, setups) for node, setups in own.items() if _is_lost(program, node, setups)]
         for node, setups in found:
             yield self._judge(program, node, program.syntax.statement(node), setups)
-        for node, setups in program.own(program.setups()).items():
+        for node, setups in own.items():
             loop = _trained_before(program, node, setups)
             if loop is not None:
                 message = "the dataloader is set up after the loop that trains on it, and what that gives is not used"

@@ -335,7 +335,7 @@ class Evil:
     [
         pickle.dumps(Evil()),
         b"\x80\x04\x8c\x0efabric_fix.run\x8c\x08os.mkdir\x93\x8c\x04done\x85R.",
-        b"\x80\x04\x8c\x0efabric_fix.run\x8c\x0cis_relevant\x93.",
+        b"\x80\x04\x8c\x14fabric_fix.prefilter\x8c\x0bis_relevant\x93.",
         pickle.dumps(Problem("a", "b")),
         b"no pickle",
     ],

@@ -123,6 +123,11 @@ class FileResult(Record):
         return not self.outcomes and not self.problems and self.new == self.original
 
 
+def untouched(job: Job) -> FileResult:
+    """The result that leaves a file as it is, with nothing to tell of it."""
+    return FileResult(job.path, job.real, job.data, job.data)
+
+
 def examine(job: Job) -> FileResult:
     """Look at a file and make its fixes, for the result or, if the job is to look only, for a try.
 
@@ -130,8 +135,8 @@ def examine(job: Job) -> FileResult:
     """
     source = decode(job.path, job.data)
     if isinstance(source, Problem):
-        return FileResult(job.path, job.real, job.data, job.data, problems=() if job.visit_only else (source,))
-    unchanged = FileResult(job.path, job.real, job.data, job.data, source.text, source.text)
+        return replace(untouched(job), problems=() if job.visit_only else (source,))
+    unchanged = replace(untouched(job), text=source.text, new_text=source.text)
     if job.visit_only:
         return _visit(job, source, unchanged)
     repair = _Repair(job, source)

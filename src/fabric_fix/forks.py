@@ -14,12 +14,11 @@ import select
 import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from fabric_fix.deep import run_deep
-
-if TYPE_CHECKING:
-    from fabric_fix.engine import FileResult, Job
+from fabric_fix.engine import FileResult, Job, untouched
+from fabric_fix.records import replace
 
 AHEAD = 2
 """Jobs that a worker has at a time, the one that it does included."""
@@ -152,7 +151,10 @@ class _Worker:
         if data is None or job is None:
             raise EOFError
         result = pickle.loads(data)
-        return number, _nothing(job, *result) if isinstance(result, tuple) else result
+        if isinstance(result, tuple):  # the file stays as it is, and there is nothing to tell
+            consulted, visited = result
+            result = replace(untouched(job), consulted=consulted, visited=visited)
+        return number, result
 
     def close(self) -> None:
         """Close this side of its pipes, which ends it once it has nothing to do."""
@@ -185,13 +187,6 @@ def _serve(source: int, sink: int, examine: Callable[[Job], FileResult]) -> None
         result = examine(pickle.loads(data))
         said = (result.consulted, result.visited) if result.says_nothing else result
         _send(sink, pickle.dumps(said, pickle.HIGHEST_PROTOCOL))
-
-
-def _nothing(job: Job, consulted: tuple[tuple[str, str], ...], visited: tuple[tuple[str, bool], ...]) -> FileResult:
-    """The result of a job in whose file nothing is wrong."""
-    from fabric_fix.engine import FileResult
-
-    return FileResult(job.path, job.real, job.data, job.data, visited=visited, consulted=consulted)
 
 
 def _send(sink: int, data: bytes) -> None:

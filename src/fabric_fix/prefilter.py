@@ -9,7 +9,7 @@ def is_relevant(data: bytes) -> bool:
     "abric" stands for `Fabric`, `fabric` and `lightning_fabric` alike. All words are ASCII, and every encoding that
     Python takes for source holds them as such, so the bytes need no decoding.
     """
-    return names_fabric(data) and (b"setup" in data or b"backward" in data or b"no_sync" in data)
+    return sorted_out(data)[0]
 
 
 def names_fabric(data: bytes) -> bool:
@@ -17,16 +17,12 @@ def names_fabric(data: bytes) -> bool:
     return b"abric" in data or b"LightningLite" in data
 
 
-def brings_together(data: bytes) -> bool:
-    """Whether a file that is not relevant itself can say how others are used.
-
-    It chooses a strategy for them, or gives a Fabric that one of them makes to another: `train(make_fabric())`.
-    """
-    return (b"strategy" in data or names_fabric(data)) and b"import" in data
-
-
 def sorted_out(data: bytes) -> tuple[bool, bool]:
-    """`is_relevant` and `brings_together` of a file, in one look: nearly all are neither, and most time goes here."""
+    """Whether a file is relevant (`is_relevant`), and whether it can say how others are used.
+
+    It does the latter when it chooses a strategy for them, or gives a Fabric that one of them makes to another:
+    `train(make_fabric())`. Both are asked in one look, as nearly all files are neither, and most time goes here.
+    """
     names = names_fabric(data)
     relevant = names and (b"setup" in data or b"backward" in data or b"no_sync" in data)
     return relevant, (names or b"strategy" in data) and b"import" in data

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from fabric_fix.prefilter import brings_together, is_relevant, names_fabric
+from fabric_fix.prefilter import is_relevant, names_fabric, sorted_out
 
 if TYPE_CHECKING:
     from fabric_fix.discovery import Candidate
@@ -30,7 +30,7 @@ def read(candidates: Iterable[Candidate]) -> list[tuple[Candidate, bytes]]:
                 data = stream.read()
         except OSError:
             continue
-        if is_relevant(data) or brings_together(data):
+        if any(sorted_out(data)):
             found.append((candidate, data))
     return found
 

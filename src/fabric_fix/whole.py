@@ -12,10 +12,10 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from fabric_fix.engine import FileResult, Job, untouched
 from fabric_fix.records import replace
 
 if TYPE_CHECKING:
-    from fabric_fix.engine import FileResult, Job
     from fabric_fix.surroundings import ProgramFile
 
 MAX_STEPS = 8
@@ -91,7 +91,7 @@ class Whole:
             job = self._unasked(path)
             if job is not None:
                 jobs.append(_beside(job, dict(jobs[0].around.beside)))
-                results.append(_nothing(job))
+                results.append(untouched(job))
 
     def _visits(self, jobs: Sequence[Job]) -> list[FileResult]:
         """What the programs call that are not examined themselves, and lead to files that are."""
@@ -147,12 +147,6 @@ def _names(path: str) -> list[str]:
 
 def _with_importers(job: Job, users: Sequence[str]) -> Job:
     return replace(job, around=replace(job.around, importers=tuple(sorted(set(users)))))
-
-
-def _nothing(job: Job) -> FileResult:
-    from fabric_fix.engine import FileResult
-
-    return FileResult(job.path, job.real, job.data, job.data)
 
 
 def _leading(root: str, targets: set[str], others: Sequence[ProgramFile], like: Job) -> list[Job]:

@@ -10,8 +10,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from fabric_fix.deep import run_deep
-from fabric_fix.engine import FileResult, Job, examine
+from fabric_fix.engine import FileResult, Job, examine, untouched
 from fabric_fix.problem import Problem
+from fabric_fix.records import replace
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -99,4 +100,4 @@ def _alone(job: Job) -> FileResult:
 
 def _died(job: Job) -> FileResult:
     problem = Problem(job.path, "brought down the process that analysed it", 1, 1)
-    return FileResult(job.path, job.real, job.data, job.data, problems=(problem,), transient=True)
+    return replace(untouched(job), problems=(problem,), transient=True)

@@ -13,6 +13,7 @@ import ast
 import os
 import re
 from collections.abc import Iterable, Iterator
+from copy import copy
 from zlib import crc32
 
 from fabric_fix.analysis.frames import push_children
@@ -55,8 +56,7 @@ class Module:
 
     def twin(self, tree: ast.Module) -> Module:
         """The same file with another tree, to try a fix out."""
-        made = Module.__new__(Module)
-        made.__dict__.update(self.__dict__)
+        made = copy(self)
         made.tree = tree
         return made
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fabric_fix.analysis import entry
@@ -118,8 +119,7 @@ class Program:
 
     def with_hints(self, families: frozenset[str], hinted: Mapping[str, frozenset[str]]) -> Program:
         """The same program when hints name strategies for it."""
-        twin = Program.__new__(Program)
-        twin.__dict__.update(self.__dict__)
+        twin = copy(self)
         twin.strategies, twin.hinted = families, hinted
         twin._interpret()
         return twin
@@ -135,8 +135,7 @@ class Program:
 
     def alone(self) -> Program:
         """The same program with no look into other files."""
-        twin = Program.__new__(Program)
-        twin.__dict__.update(self.__dict__)
+        twin = copy(self)
         twin.closed, twin.importers = True, ()
         twin._interpret()
         return twin
@@ -147,8 +146,7 @@ class Program:
 
     def seen_in(self, module: Module) -> Program:
         """The same program as a look at another of its files; only to see whether something may be found there."""
-        twin = Program.__new__(Program)
-        twin.__dict__.update(self.__dict__)
+        twin = copy(self)
         twin.source, twin.tree, twin.text, twin.path = module, module.tree, module.text, module.path
         twin._syntax, twin._answers, twin._events = None, {}, {}
         twin.deep = False
@@ -252,8 +250,7 @@ class Program:
 
         if not self.deep:
             raise TrialNeededError
-        twin = Program.__new__(Program)
-        twin.__dict__.update(self.__dict__)
+        twin = copy(self)
         twin.source = self.source.twin(apply_to_tree(ast.parse(self.text), edits))
         twin._interpret()
         return twin
