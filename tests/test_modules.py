@@ -111,7 +111,7 @@ def test_what_cannot_be_parsed_is_unknown(root: Path) -> None:
     modules = Modules(os.path.realpath(root))
     assert modules.module(os.path.realpath(root / "broken.py")) is None
     assert modules.module(os.path.realpath(root / "absent.py")) is None
-    assert modules.consulted[os.path.realpath(root / "absent.py")] == ""
+    assert modules.consulted()[os.path.realpath(root / "absent.py")] == ""
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fabric_fix.analysis.events import Argument
-from fabric_fix.analysis.frames import Frame, Scope, State
+from fabric_fix.analysis.frames import Frame, Scope, State, differing
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.modules import Module
 from fabric_fix.analysis.objects import (
@@ -123,7 +123,9 @@ def load_module(it: Interpreter, file: str) -> Frame | None:
     it.mixed = False
     it.state.replace(frame, {})
     statements.run(it, source.tree.body)
-    it.state.base.update((owner, table) for owner, table in it.state.tables.items() if before.get(owner) is not table)
+    after = it.state.tables
+    changed = (owner for owner in differing(after, before) if before.get(owner) is not after[owner])
+    it.state.base.update((owner, after[owner]) for owner in changed)
     it.state, it.frame, it.stmt, it.breaks, it.continues, it.sync = kept
     it.no_grad, it.meta, it.repeating, it.mixed = counters
     return frame

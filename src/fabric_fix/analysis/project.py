@@ -58,7 +58,7 @@ class Project:
         for path in self._hints.read if self._hints is not None else ():
             if path not in self._hinted:
                 self._hinted[path] = listing(path) if os.path.isdir(path) else digest_of(path)
-        return tuple({**self.modules.consulted, **self._hinted, **self.consulted}.items())
+        return tuple({**self.modules.consulted(), **self._hinted, **self.consulted}.items())
 
     def hints(self, path: str, text: str) -> tuple[Hint, ...]:
         """The strategies that the files around a program say; the project is walked when this is asked first."""

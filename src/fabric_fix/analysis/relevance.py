@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 
 _WORD = re.compile(r"\w+")
 _WORDS = frozenset(
@@ -31,11 +31,13 @@ _WORDS = frozenset(
 
 _STRATEGY_WORDS = frozenset(["strategy", "add_argument", "ArgumentParser", "parse_args", "parse_known_args"])
 
-_METHODS = _WORDS - {"Fabric", "LightningLite"}
-_USED = re.compile(rf"(?<=\.)(?:{'|'.join(sorted(_METHODS))})\b|\b(?:{'|'.join(sorted(_METHODS))})(?=\()")
+METHODS = _WORDS - {"Fabric", "LightningLite"}
+_USED = re.compile(rf"(?<=\.)(?:{'|'.join(sorted(METHODS))})\b|\b(?:{'|'.join(sorted(METHODS))})(?=\()")
 
 _MAKES = "Fabric("
 """Stands among the words of what makes a Fabric."""
+ACTING = METHODS | {_MAKES}
+"""The words of what acts on a Fabric by itself."""
 
 Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -49,7 +51,7 @@ class Relevance:
         """What was added to the line numbers of the tree since."""
         self._words: dict[ast.AST, frozenset[str]] = {}
         self._names: set[str] = set(_WORDS)
-        self._acting: set[str] = set(_METHODS) | {_MAKES}
+        self._acting: set[str] = set(ACTING)
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         self._units = [stmt for stmt in tree.body if isinstance(stmt, kinds)]
         self._everything = not self._lines
@@ -58,7 +60,7 @@ class Relevance:
             self._spread(self._names)
             self._spread(self._acting)
 
-    def add(self, names: set[str]) -> None:
+    def add(self, names: Set[str]) -> None:
         """Take names that the module imports, and that lead to Fabric where they come from."""
         if not names <= self._acting:
             self._names |= names
@@ -79,12 +81,7 @@ class Relevance:
         """The names of the module whose functions and classes act on a Fabric."""
         if self._everything:
             return {unit.name for unit in self._units}
-        return self._acting - _METHODS - {_MAKES}
-
-    @property
-    def leads(self) -> bool:
-        """Whether anything of the module leads to Fabric."""
-        return bool(self.names)
+        return self._acting - ACTING
 
     def of(self, node: ast.AST) -> bool:
         """Whether a function (or lambda) is worth a look."""
@@ -107,29 +104,37 @@ class Relevance:
 
     def _spread(self, names: set[str]) -> None:
         """Add the names of functions and methods that lead to one of some names, and so on."""
-        named: list[tuple[str, ast.AST]] = []
+        named: list[tuple[str, frozenset[str]]] = []
         for unit in self._units:
-            named.append((unit.name, unit))
+            named.append((unit.name, self._words_of(unit)))
             if isinstance(unit, ast.ClassDef):
                 functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-                named.extend((item.name, item) for item in unit.body if isinstance(item, functions))
-        changed = True
-        while changed:
-            changed = False
-            for name, node in named:
-                if name not in names and self._words_of(node) & names:
-                    names.add(name)
-                    changed = True
+                named.extend((item.name, self._words_of(item)) for item in unit.body if isinstance(item, functions))
+        spread(names, named)
 
     def _words_of(self, node: ast.AST) -> frozenset[str]:
         found = self._words.get(node)
         if found is None:
             start, end = getattr(node, "lineno", 1) - self.shift, (getattr(node, "end_lineno", None) or 0) - self.shift
-            source = "".join(self._lines[start - 1 : max(end, 0)])
-            found = frozenset(_WORD.findall(source))
-            if not found.isdisjoint(_METHODS):  # in a comment such a word leads nowhere
-                found -= _METHODS - frozenset(_USED.findall(source))
-            if "Fabric(" in source or "LightningLite(" in source:
-                found |= {_MAKES}
-            self._words[node] = found
+            found = self._words[node] = words_in("".join(self._lines[start - 1 : max(end, 0)]))
         return found
+
+
+def words_in(source: str) -> frozenset[str]:
+    """The words of a piece of source that can lead to Fabric."""
+    found = frozenset(_WORD.findall(source))
+    if not found.isdisjoint(METHODS):  # in a comment such a word leads nowhere
+        found -= METHODS - frozenset(_USED.findall(source))
+    if "Fabric(" in source or "LightningLite(" in source:
+        found |= {_MAKES}
+    return found
+
+
+def spread(names: set[str], units: Iterable[tuple[str, Set[str]]]) -> None:
+    """Add the names of those units that have one of some names among their words, and so on."""
+    left = [(name, words) for name, words in units if name not in names]
+    size = -1
+    while len(names) != size:
+        size = len(names)
+        names.update(name for name, words in left if not words.isdisjoint(names))
+        left = [(name, words) for name, words in left if name not in names]

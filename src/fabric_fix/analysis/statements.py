@@ -8,7 +8,7 @@ from typing import Any
 
 from fabric_fix.analysis import assign, conditions, contexts, definitions, imports, questions, texts
 from fabric_fix.analysis.expressions import evaluate, quiet
-from fabric_fix.analysis.frames import State
+from fabric_fix.analysis.frames import State, differing
 from fabric_fix.analysis.interp import MAX_LOOPS, Interpreter
 from fabric_fix.analysis.iterate import elements
 from fabric_fix.analysis.objects import EMPTY, External, Lazy, Thing, Value
@@ -124,7 +124,7 @@ def _mark_flags(it: Interpreter, stmt: ast.stmt, before: State, ends: list[State
     atoms = [end.assumed - before.assumed - other.assumed for end, other in ((first, second), (second, first))]
     if not any(atoms):
         return
-    for owner in list(first.tables):
+    for owner in differing(first.tables, second.tables):
         mine, theirs = first.table(owner), second.table(owner)
         if owner is None or mine is theirs or owner not in second.tables:
             continue

@@ -1,0 +1,187 @@
+"""Which names of a file lead to Fabric, in the file itself or where they are imported from.
+
+That is asked of the texts, a small part of the work that it would be to parse them: most of what a program imports has
+nothing to do with Fabric, and then nothing else has to be known of it. What a text could be misread as says too much,
+never too little.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from fabric_fix.analysis.paths import Paths
+from fabric_fix.analysis.relevance import ACTING, spread, words_in
+
+_ACTS = re.compile(r"\.(?:setup(?:_\w+)?|backward|no_backward_sync|no_sync|launch)\b|Fabric\(|LightningLite\(")
+"""What a file has in it that acts on a Fabric: makes one, or calls a method of one."""
+_IMPORT = re.compile(
+    r"(?:^|[;:])[ \t]*(?:from[ \t]+(\.*)[ \t]*([\w.]*)[ \t]+import[ \t]*"
+    r"(\((?:[^)#]|#[^\n]*)*\)|(?:\\\r?\n|[^\n;#])*)|import[ \t]+((?:\\\r?\n|[^\n;#])+))",
+    re.M,
+)
+_COMMENT = re.compile(r"#[^\n]*")
+_PART = re.compile(r"([\w.]+|\*)(?:\s+as\s+(\w+))?")
+_UNIT = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.M)
+_METHOD = re.compile(r"^[ \t]+(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
+_MAIN = re.compile(r"^if[ \t(]+__name__\b", re.M)
+
+
+class Binding(NamedTuple):
+    """A name that an import binds."""
+
+    file: str
+    """The file of the project that it comes from."""
+    name: str
+    """What it is called there, '*' for everything, '' for the module itself."""
+    bound: str
+    """What it is called where it is imported; '' for '*'."""
+
+
+class Outline:
+    """What the text of a file shows: what it imports of its project, and its functions and classes by name."""
+
+    def __init__(self, text: str, bindings: tuple[Binding, ...]) -> None:
+        self.bindings = bindings
+        self.acts = _ACTS.search(text) is not None
+        """Whether it makes a Fabric or calls methods that one has."""
+        self._text = text
+        self._units: list[tuple[str, frozenset[str]]] | None = None
+
+    def names(self, imported: frozenset[str]) -> frozenset[str]:
+        """The names of the file that lead to Fabric, when the imported ones do."""
+        if not (imported or self.acts):
+            return imported
+        found = {*ACTING, *imported}
+        if self._units is None:
+            self._units = list(_units(self._text))
+        spread(found, self._units)
+        return frozenset(found - ACTING)
+
+
+def _units(text: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """The functions, classes and methods of a file with the words in them."""
+    for name, source in _parts(_UNIT, text):
+        main = _MAIN.search(source)
+        source = source if main is None else source[: main.start()]
+        yield name, words_in(source)
+        if source.startswith("class"):
+            yield from ((method, words_in(inner)) for method, inner in _parts(_METHOD, source))
+
+
+def _parts(heads: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
+    """What follows each head up to the next one, with the name that it gives."""
+    starts = [*heads.finditer(text)]
+    ends = [*(start.start() for start in starts[1:]), len(text)]
+    for start, end in zip(starts, ends, strict=False):  # no heads, and one end
+        yield start[1], text[start.start() : end]
+
+
+class Leading:
+    """Answers for the files of one project."""
+
+    def __init__(self, paths: Paths, text_of: Callable[[str], str | None]) -> None:
+        self._paths = paths
+        self._text_of = text_of
+        self._outlines: dict[str, Outline] = {}
+        self._names: dict[str, frozenset[str]] = {}
+
+    def names(self, path: str) -> frozenset[str]:
+        """The names of a file that lead to Fabric: of its functions and classes, and what it imports of such."""
+        if path not in self._names:
+            self._settle(path)
+        return self._names[path]
+
+    def acts(self, path: str) -> bool:
+        """Whether a file acts on a Fabric, itself or through what it imports."""
+        outline = self.outline(path)
+        return outline.acts or bool(self.imported(outline.bindings))
+
+    def imported(self, bindings: tuple[Binding, ...]) -> frozenset[str]:
+        """Those of some imported names that lead to Fabric where they come from."""
+        for binding in bindings:
+            if binding.file not in self._names:
+                self._settle(binding.file)
+        return self._bound(bindings)
+
+    def files(self, path: str) -> frozenset[str]:
+        """The files of the project that a file imports."""
+        return frozenset(binding.file for binding in self.outline(path).bindings)
+
+    def outline(self, path: str) -> Outline:
+        """The outline of a file; that of an empty one, when it cannot be read."""
+        found = self._outlines.get(path)
+        if found is None:
+            text = self._text_of(path) or ""
+            found = self._outlines[path] = Outline(text, self.bindings(path, text))
+        return found
+
+    def bindings(self, path: str, text: str) -> tuple[Binding, ...]:
+        """What a file, with a text, imports of its project."""
+        return tuple(dict.fromkeys(self._bindings(path, text))) if "import" in text else ()
+
+    def _bindings(self, path: str, text: str) -> Iterator[Binding]:
+        for match in _IMPORT.finditer(text):
+            dots, module, names, plain = match.groups()
+            if plain is not None:
+                for name, alias in _PART.findall(plain):
+                    file = self._file(self._paths.resolve(path, name, 0))
+                    if file is not None:
+                        yield Binding(file, "", alias or name.rpartition(".")[2])
+                continue
+            place = self._paths.resolve(path, module, len(dots)) if module or dots else None
+            if place is not None:
+                yield from self._members(place, _COMMENT.sub("", names))
+
+    def _members(self, place: str, names: str) -> Iterator[Binding]:
+        file = self._file(place)
+        if file is not None:
+            yield Binding(file, "", "")
+        for name, alias in _PART.findall(names):
+            if file is not None:
+                yield Binding(file, name, "" if name == "*" else alias or name)
+            below = None if place.endswith(".py") or name == "*" else self._file(self._paths.below(place, name))
+            if below is not None:
+                yield Binding(below, "", alias or name)
+
+    def _file(self, place: str | None) -> str | None:
+        return None if place is None else self._paths.file_of(place)
+
+    def _bound(self, bindings: tuple[Binding, ...]) -> frozenset[str]:
+        found: set[str] = set()
+        for file, name, bound in bindings:
+            names = self._names.get(file)
+            if not names:
+                continue
+            if name == "*":
+                found |= names
+            elif bound and (not name or name in names):
+                found.add(bound)
+        return frozenset(found)
+
+    def _settle(self, path: str) -> None:
+        """Find the names of a file and of all that it leads to; files that import each other grow together."""
+        users: dict[str, list[str]] = {path: []}
+        pending = [path]
+        while pending:
+            file = pending.pop()
+            for other in self.files(file):
+                if other not in users and other not in self._names:
+                    users[other] = []
+                    pending.append(other)
+                if other in users:
+                    users[other].append(file)
+        pending = list(users)
+        self._names.update(dict.fromkeys(users, frozenset[str]()))
+        waiting = set(pending)
+        while pending:
+            file = pending.pop()
+            waiting.discard(file)
+            outline = self.outline(file)
+            found = outline.names(self._bound(outline.bindings))
+            if found != self._names[file]:
+                self._names[file] = found
+                more = [user for user in users[file] if user not in waiting]
+                waiting.update(more)
+                pending += more
