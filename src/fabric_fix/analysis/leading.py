@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from fabric_fix.analysis.paths import Paths
-from fabric_fix.analysis.relevance import ACTING, spread, words_in
+from fabric_fix.analysis.relevance import ACTING, Imported, spread, words_in
 
 _ACTS = re.compile(r"\.(?:setup(?:_\w+)?|backward|no_backward_sync|no_sync|launch)\b|Fabric\(|LightningLite\(")
 """What a file has in it that acts on a Fabric: makes one, or calls a method of one."""
@@ -49,15 +49,15 @@ class Outline:
         self._text = text
         self._units: list[tuple[str, frozenset[str]]] | None = None
 
-    def names(self, imported: frozenset[str]) -> frozenset[str]:
-        """The names of the file that lead to Fabric, when the imported ones do."""
-        if not (imported or self.acts):
-            return imported
-        found = {*ACTING, *imported}
+    def names(self, imported: Imported) -> frozenset[str]:
+        """The names of the file that lead to Fabric, when what it imports does."""
+        if not (self.acts or imported.names or imported.members):
+            return frozenset()
+        found = {*ACTING, *imported.names}
         if self._units is None:
             self._units = list(_units(self._text))
-        spread(found, self._units)
-        return frozenset(found - ACTING)
+        spread(found, self._units, imported.members)
+        return frozenset((found | imported.members.keys()) - ACTING)
 
 
 def _units(text: str) -> Iterator[tuple[str, frozenset[str]]]:
@@ -96,10 +96,10 @@ class Leading:
     def acts(self, path: str) -> bool:
         """Whether a file acts on a Fabric, itself or through what it imports."""
         outline = self.outline(path)
-        return outline.acts or bool(self.imported(outline.bindings))
+        return outline.acts or any(self.imported(outline.bindings))
 
-    def imported(self, bindings: tuple[Binding, ...]) -> frozenset[str]:
-        """Those of some imported names that lead to Fabric where they come from."""
+    def imported(self, bindings: tuple[Binding, ...]) -> Imported:
+        """What of some imports leads to Fabric where they come from."""
         for binding in bindings:
             if binding.file not in self._names:
                 self._settle(binding.file)
@@ -148,17 +148,20 @@ class Leading:
     def _file(self, place: str | None) -> str | None:
         return None if place is None else self._paths.file_of(place)
 
-    def _bound(self, bindings: tuple[Binding, ...]) -> frozenset[str]:
+    def _bound(self, bindings: tuple[Binding, ...]) -> Imported:
         found: set[str] = set()
+        members: dict[str, frozenset[str]] = {}
         for file, name, bound in bindings:
             names = self._names.get(file)
             if not names:
                 continue
             if name == "*":
                 found |= names
-            elif bound and (not name or name in names):
+            elif name and name in names:
                 found.add(bound)
-        return frozenset(found)
+            elif bound and not name:
+                members[bound] = members.get(bound, names) | names
+        return Imported(found, members)
 
     def _settle(self, path: str) -> None:
         """Find the names of a file and of all that it leads to; files that import each other grow together."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
 
 _WORD = re.compile(r"\w+")
 _WORDS = frozenset(
@@ -42,6 +43,15 @@ ACTING = METHODS | {_MAKES}
 Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
+class Imported(NamedTuple):
+    """What a module imports and leads to Fabric."""
+
+    names: Set[str]
+    """Functions and classes, as they are called where they are imported."""
+    members: Mapping[str, Set[str]]
+    """Modules, as they are called there, with their names that lead to Fabric."""
+
+
 class Relevance:
     """Answers for the functions and classes of one file."""
 
@@ -50,6 +60,7 @@ class Relevance:
         self.shift = 0
         """What was added to the line numbers of the tree since."""
         self._words: dict[ast.AST, frozenset[str]] = {}
+        self._members: Mapping[str, Set[str]] = {}
         self._names: set[str] = set(_WORDS)
         self._acting: set[str] = set(ACTING)
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -60,17 +71,18 @@ class Relevance:
             self._spread(self._names)
             self._spread(self._acting)
 
-    def add(self, names: Set[str]) -> None:
-        """Take names that the module imports, and that lead to Fabric where they come from."""
-        if not names <= self._acting:
-            self._names |= names
-            self._acting |= names
+    def add(self, imported: Imported) -> None:
+        """Take what the module imports and leads to Fabric where it comes from."""
+        if imported.members or not imported.names <= self._acting:
+            self._members = imported.members
+            self._names |= imported.names
+            self._acting |= imported.names
             self._spread(self._names)
             self._spread(self._acting)
 
     def acts(self, node: ast.AST) -> bool:
         """Whether a function makes a Fabric or calls one of its methods, itself or through others; not only has one."""
-        return self._everything or bool(self._words_of(node) & self._acting)
+        return self._everything or lead(self._words_of(node), self._acting, self._members)
 
     def says_strategy(self, node: ast.AST) -> bool:
         """Whether a function can say which strategy a program runs with."""
@@ -85,7 +97,7 @@ class Relevance:
 
     def of(self, node: ast.AST) -> bool:
         """Whether a function (or lambda) is worth a look."""
-        return self._everything or bool(self._words_of(node) & self._names)
+        return self._everything or lead(self._words_of(node), self._names, self._members)
 
     def of_class(self, node: ast.ClassDef) -> bool:
         """Whether a class is worth a look."""
@@ -110,7 +122,7 @@ class Relevance:
             if isinstance(unit, ast.ClassDef):
                 functions = (ast.FunctionDef, ast.AsyncFunctionDef)
                 named.extend((item.name, self._words_of(item)) for item in unit.body if isinstance(item, functions))
-        spread(names, named)
+        spread(names, named, self._members)
 
     def _words_of(self, node: ast.AST) -> frozenset[str]:
         found = self._words.get(node)
@@ -130,11 +142,18 @@ def words_in(source: str) -> frozenset[str]:
     return found
 
 
-def spread(names: set[str], units: Iterable[tuple[str, Set[str]]]) -> None:
-    """Add the names of those units that have one of some names among their words, and so on."""
+def lead(words: Set[str], names: Set[str], members: Mapping[str, Set[str]]) -> bool:
+    """Whether one of some names is among the words of a unit, or an imported module beside one of its members."""
+    if not words.isdisjoint(names):
+        return True
+    return any(module in words and not words.isdisjoint(inside) for module, inside in members.items())
+
+
+def spread(names: set[str], units: Iterable[tuple[str, Set[str]]], members: Mapping[str, Set[str]]) -> None:
+    """Add the names of those units that lead to one of some names or members, and so on."""
     left = [(name, words) for name, words in units if name not in names]
     size = -1
     while len(names) != size:
         size = len(names)
-        names.update(name for name, words in left if not words.isdisjoint(names))
+        names.update(name for name, words in left if lead(words, names, members))
         left = [(name, words) for name, words in left if name not in names]
