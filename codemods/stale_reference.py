@@ -186,8 +186,7 @@ def _shadow(program: Program, place: Place, wrapped: Wrapped, uses: list[Use]) -
 
 def _name_problem(program: Program, owner: ast.AST, place: Place, raw_name: str, name: str) -> str | None:
     """Why one name cannot take the place of another in a function."""
-    it = program.interpreter
-    scope = it.scope(owner)
+    scope = program.source.scope(owner)
     if raw_name not in scope.locals or name not in scope.locals:
         return f"`{raw_name}` or `{name}` belongs to another scope"
     parts = parts_of(program, owner)
@@ -199,7 +198,7 @@ def _name_problem(program: Program, owner: ast.AST, place: Place, raw_name: str,
         if stored and program.syntax.statement(node) is not place.statement:
             return f"`{name}` is assigned in several places"
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and node is not owner:
-            inner = it.scope(node)
+            inner = program.source.scope(node)
             bound = name in inner.locals or raw_name in inner.locals or name in inner.outer
             if bound and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node)):
                 return f"`{name}` is also a name of an inner function"

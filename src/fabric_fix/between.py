@@ -165,7 +165,7 @@ def _is_library(program: Program, name: str, at: ast.AST) -> bool:
         return True
     value = it.state.get(it.module, name)
     function = program.syntax.function(at)
-    local = function is not None and name in it.scope(function).locals
+    local = function is not None and name in program.source.scope(function).locals
     return not local and bool(value) and all(isinstance(obj, External) for obj in value or ())
 
 

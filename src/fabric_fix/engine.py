@@ -324,8 +324,10 @@ class _Repair:
         return self._result(unchanged, unchanged.original)
 
     def _result(self, unchanged: FileResult, data: bytes) -> FileResult:
-        back, forth = LineMap(self._source.text, self._text), LineMap(self._text, self._source.text)
-        outcomes = [self._outcome(one, back, forth) for one in [*self._done, *self._live]]
+        outcomes: list[Outcome] = []
+        if tracked := [*self._done, *self._live]:
+            back, forth = LineMap(self._source.text, self._text), LineMap(self._text, self._source.text)
+            outcomes = [self._outcome(one, back, forth) for one in tracked]
         return FileResult(
             unchanged.path,
             unchanged.real,

@@ -19,7 +19,7 @@ def binding_problem(program: Program, target: ast.expr, at: ast.AST) -> str | No
         return f"`{ast.unparse(target)}` is not a name that the result could be bound to: give it one, and pass that"
     if isinstance(target, ast.Name):
         function = program.syntax.function(at)
-        scope = program.interpreter.scope(function if function is not None else program.tree)
+        scope = program.source.scope(function if function is not None else program.tree)
         if target.id not in scope.locals and target.id not in scope.outer:
             here = "an assignment here would make another, local name"
             return f"`{target.id}` belongs to an enclosing scope, and {here}: set it up there, or return the result"

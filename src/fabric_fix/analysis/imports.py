@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fabric_fix.analysis.events import Argument
-from fabric_fix.analysis.frames import Frame, Scope, State, differing
+from fabric_fix.analysis.frames import Frame, State, differing
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.modules import Module
 from fabric_fix.analysis.objects import (
@@ -133,7 +133,7 @@ def load_module(it: Interpreter, file: str) -> Frame | None:
 
 def new_frame(source: Module) -> Frame:
     """A frame for the top level of a module."""
-    return Frame(source.tree, Scope(source.tree), source=source)
+    return Frame(source.tree, source.scope(source.tree), source=source)
 
 
 def _module(it: Interpreter, place: str) -> Value:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fabric_fix.analysis.annotations import kind_of
 from fabric_fix.analysis.events import Argument, Backward, Call, Iteration, NoSync, Setup, Step, StrategyCall, Use
-from fabric_fix.analysis.frames import Frame, Scope, State, Table
+from fabric_fix.analysis.frames import Frame, State, Table
 from fabric_fix.analysis.objects import (
     EMPTY,
     UNBOUND,
@@ -100,7 +100,7 @@ class Interpreter:
         restart_numbers()
         self.state = State({})
         tree = source.tree
-        self.module = Frame(tree, Scope(tree), source=source)
+        self.module = Frame(tree, source.scope(tree), source=source)
         self.loaded: dict[str, Frame] = {source.path: self.module} if source.path else {}
         """The frames of the modules that are walked, by their files."""
         self.imported_modules: set[Frame] = set()
@@ -149,7 +149,6 @@ class Interpreter:
         self._constants: dict[tuple[type, object], Value] = {}
         self._externals: dict[str, Value] = {}
         self._frames: dict[Hashable, Frame] = {}
-        self._scopes: dict[ast.AST, Scope] = {}
         self._known_fields: dict[str, _Fields] = {}
 
     # --- making objects -------------------------------------------------------------------------------------------
@@ -265,13 +264,6 @@ class Interpreter:
         self.state.put(obj, name, value)
 
     # --- names ------------------------------------------------------------------------------------------------------
-
-    def scope(self, node: ast.AST) -> Scope:
-        """The scope of a function or module."""
-        found = self._scopes.get(node)
-        if found is None:
-            found = self._scopes[node] = Scope(node)
-        return found
 
     def home(self, name: str) -> Frame | None:
         """The frame that a name is looked up in, from the current one outwards; None for a builtin or unknown one."""
@@ -440,7 +432,7 @@ class Interpreter:
         if found is None:
             found = Frame(
                 function.node,
-                self.scope(function.node),
+                function.closure.source.scope(function.node),
                 function=function,
                 call=call,
                 caller=self.frame,

@@ -12,19 +12,20 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from fabric_fix.analysis.paths import Paths
-from fabric_fix.analysis.relevance import ACTING, Imported, spread, words_in
+from fabric_fix.analysis.relevance import ACTING, Imported, Unit, spread, words_in
 
 _ACTS = re.compile(r"\.(?:setup(?:_\w+)?|backward|no_backward_sync|no_sync|launch)\b|Fabric\(|LightningLite\(")
 """What a file has in it that acts on a Fabric: makes one, or calls a method of one."""
 _IMPORT = re.compile(
-    r"(?:^|[;:])[ \t]*(?:from[ \t]+(\.*)[ \t]*([\w.]*)[ \t]+import[ \t]*"
-    r"(\((?:[^)#]|#[^\n]*)*\)|(?:\\\r?\n|[^\n;#])*)|import[ \t]+((?:\\\r?\n|[^\n;#])+))",
-    re.M,
+    r"[ \t]*(?:from[ \t]+(\.*)[ \t]*([\w.]*)[ \t]+import[ \t]*"
+    r"(\((?:[^)#]|#[^\n]*)*\)|(?:\\\n|[^\n;#])*)|import[ \t]+((?:\\\n|[^\n;#])+))"
 )
+_BEFORE = re.compile(r"[^\n#]*[;:](?=[ \t]*(?:from|import)\b)")
+"""What a line can have before an import: `try: import a`."""
 _COMMENT = re.compile(r"#[^\n]*")
 _PART = re.compile(r"([\w.]+|\*)(?:\s+as\s+(\w+))?")
 _UNIT = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.M)
-_METHOD = re.compile(r"^[ \t]+(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
+_INNER = re.compile(r"^[ \t]+(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
 _MAIN = re.compile(r"^if[ \t(]+__name__\b", re.M)
 
 
@@ -46,36 +47,75 @@ class Outline:
         self.bindings = bindings
         self.acts = _ACTS.search(text) is not None
         """Whether it makes a Fabric or calls methods that one has."""
-        self._text = text
-        self._units: list[tuple[str, frozenset[str]]] | None = None
+        self.text = text
+        self._units: list[Unit] | None = None
+
+    @property
+    def units(self) -> list[Unit]:
+        """Its functions, classes and methods, in their order."""
+        if self._units is None:
+            self._units = list(_units(self.text))
+        return self._units
 
     def names(self, imported: Imported) -> frozenset[str]:
         """The names of the file that lead to Fabric, when what it imports does."""
         if not (self.acts or imported.names or imported.members):
             return frozenset()
         found = {*ACTING, *imported.names}
-        if self._units is None:
-            self._units = list(_units(self._text))
-        spread(found, self._units, imported.members)
+        spread(found, [(unit.name, unit.words) for unit in self.units], imported.members)
         return frozenset((found | imported.members.keys()) - ACTING)
 
 
-def _units(text: str) -> Iterator[tuple[str, frozenset[str]]]:
+def _units(text: str) -> Iterator[Unit]:
     """The functions, classes and methods of a file with the words in them."""
-    for name, source in _parts(_UNIT, text):
+    for names, first, source in _parts(_UNIT, _plain(text), 1):
         main = _MAIN.search(source)
-        source = source if main is None else source[: main.start()]
-        yield name, words_in(source)
-        if source.startswith("class"):
-            yield from ((method, words_in(inner)) for method, inner in _parts(_METHOD, source))
+        code = source if main is None else source[: main.start()]
+        words = frozenset[str]()
+        for inner_names, line, inner in _parts(_INNER, code, first):
+            found = words_in(inner)
+            words |= found
+            yield from (Unit(name, line, line + inner.count("\n"), found) for name in inner_names)
+        yield from (Unit(name, first, first + source.count("\n"), words) for name in names)
 
 
-def _parts(heads: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
-    """What follows each head up to the next one, with the name that it gives."""
-    starts = [*heads.finditer(text)]
-    ends = [*(start.start() for start in starts[1:]), len(text)]
-    for start, end in zip(starts, ends, strict=False):  # no heads, and one end
-        yield start[1], text[start.start() : end]
+def _plain(text: str) -> str:
+    """A text with lines that end as regular expressions have it."""
+    if "\r" in text or "\f" in text:
+        return text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "")
+    return text
+
+
+def _parts(heads: re.Pattern[str], text: str, line: int) -> Iterator[tuple[list[str], int, str]]:
+    """What follows each head up to the next one, its line, and the name that it gives.
+
+    A head that may be in a string ends nothing: both names then stand for the whole.
+    """
+    names: list[str] = []
+    start = 0
+    for head in heads.finditer(text):
+        before = text[start : head.start()]
+        if before.count('"""') % 2 or before.count("'''") % 2:
+            names.append(head[1])
+            continue
+        if names or start < head.start():
+            yield names, line, before
+        line += before.count("\n")
+        names, start = [head[1]], head.start()
+    yield names, line, text[start:]
+
+
+def _imports(text: str) -> Iterator[re.Match[str]]:
+    """The import statements of a text, and what looks like one in a string."""
+    end = at = 0
+    while (at := text.find("import", at)) >= 0:
+        start = max(text.rfind("\n", 0, at) + 1, end)
+        match = _IMPORT.match(text, start)
+        if match is None and (before := _BEFORE.match(text, start)) is not None:
+            match = _IMPORT.match(text, before.end())
+        if match is not None:
+            yield match
+        at = end = max(match.end() if match is not None else 0, at + 1)
 
 
 class Leading:
@@ -109,20 +149,20 @@ class Leading:
         """The files of the project that a file imports."""
         return frozenset(binding.file for binding in self.outline(path).bindings)
 
-    def outline(self, path: str) -> Outline:
-        """The outline of a file; that of an empty one, when it cannot be read."""
+    def outline(self, path: str, text: str | None = None) -> Outline:
+        """The outline of a file, or of a text that it is to have; that of an empty one, when it cannot be read."""
         found = self._outlines.get(path)
         if found is None:
-            text = self._text_of(path) or ""
-            found = self._outlines[path] = Outline(text, self.bindings(path, text))
-        return found
+            known = (self._text_of(path) if path else None) or ""
+            found = self._outlines[path] = self._outlined(path, known)
+        return found if text is None or text == found.text else self._outlined(path, text)
 
-    def bindings(self, path: str, text: str) -> tuple[Binding, ...]:
-        """What a file, with a text, imports of its project."""
-        return tuple(dict.fromkeys(self._bindings(path, text))) if "import" in text else ()
+    def _outlined(self, path: str, text: str) -> Outline:
+        """The outline of a file with a text."""
+        return Outline(text, tuple(dict.fromkeys(self._bindings(path, text))) if "import" in text else ())
 
     def _bindings(self, path: str, text: str) -> Iterator[Binding]:
-        for match in _IMPORT.finditer(text):
+        for match in _imports(_plain(text)):
             dots, module, names, plain = match.groups()
             if plain is not None:
                 for name, alias in _PART.findall(plain):

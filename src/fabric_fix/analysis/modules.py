@@ -12,15 +12,15 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from zlib import crc32
 
-from fabric_fix.analysis.frames import push_children
+from fabric_fix.analysis.frames import Scope, push_children
 from fabric_fix.analysis.leading import Leading
 from fabric_fix.analysis.names import known_spellings
 from fabric_fix.analysis.paths import Paths
-from fabric_fix.analysis.relevance import Relevance
+from fabric_fix.analysis.relevance import Relevance, Unit
 from fabric_fix.digests import ABSENT, digest
 
 SHIFT = 10_000_000
@@ -35,7 +35,7 @@ _TEST = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest
 class Module:
     """One parsed file."""
 
-    def __init__(self, path: str, text: str, tree: ast.Module, number: int = 0) -> None:
+    def __init__(self, path: str, text: str, tree: ast.Module, units: Sequence[Unit], number: int = 0) -> None:
         self.path = path
         """Its real path, or '' when it has none (standard input)."""
         self.text = text
@@ -43,16 +43,24 @@ class Module:
         self.number = number
         """Of the range that its lines are in; 0 for the file that is asked about."""
         self.spellings = known_spellings(tree, text)
-        self.folder = os.path.dirname(path)
-        self.relevance: Relevance = Relevance(tree, text)
+        self.scopes: dict[ast.AST, Scope] = {}
+        """Those of its functions and of the module itself, which are the same for every program."""
+        self.relevance: Relevance = Relevance(tree, text, units)
         if number:
             _shift(tree, number * SHIFT)
             self.relevance.shift = number * SHIFT
 
+    def scope(self, node: ast.AST) -> Scope:
+        """The scope of a function of the module, or of the module itself."""
+        found = self.scopes.get(node)
+        if found is None:
+            found = self.scopes[node] = Scope(node)
+        return found
+
     def twin(self, tree: ast.Module) -> Module:
         """The same file with another tree, to try a fix out."""
         made = copy(self)
-        made.tree = tree
+        made.tree, made.scopes = tree, {}
         return made
 
 
@@ -84,17 +92,18 @@ class Modules:
         if text is None:
             return None
         try:
-            made = Module(path, text, ast.parse(text), self._number(path))
+            made = self.made(path, text, ast.parse(text), self._number(path))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
-        self.connect(made)
         return made
 
-    def connect(self, module: Module) -> None:
-        """Let a module know which of the names that it imports lead to Fabric."""
-        if not is_test(self.shown(module.path)):
-            bindings = self.leading.bindings(module.path, module.text)
-            module.relevance.add(self.leading.imported(bindings))
+    def made(self, path: str, text: str, tree: ast.Module, number: int = 0) -> Module:
+        """A parsed file as a module, which knows what of its imports leads to Fabric."""
+        outline = self.leading.outline(path, text)
+        module = Module(path, text, tree, outline.units, number)
+        if not is_test(self.shown(path)):
+            module.relevance.add(self.leading.imported(outline.bindings))
+        return module
 
     def _number(self, path: str) -> int:
         number = crc32(os.path.relpath(path, self.root).encode("utf-8", "surrogateescape")) + 1
@@ -146,9 +155,7 @@ class Modules:
         found = self._matter.get(path)
         if found is None:
             data = self.read(path)
-            found = data is not None and (
-                len(data) < SMALL or _CHOOSES.search(data) is not None or self.leading.acts(path)
-            )
+            found = data is not None and (len(data) < SMALL or _chooses(data) or self.leading.acts(path))
             self._matter[path] = found
         return found
 
@@ -194,6 +201,12 @@ class Modules:
                     seen.add(other)
                     stack.append(other)
         return seen
+
+
+def _chooses(data: bytes) -> bool:
+    """Whether a file can say something of a strategy; nearly all have not even the words for it."""
+    has_words = b"trategy" in data or b"STRATEGY" in data or b"ArgumentParser" in data
+    return has_words and _CHOOSES.search(data) is not None
 
 
 def _shift(tree: ast.Module, lines: int) -> None:

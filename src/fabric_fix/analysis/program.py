@@ -78,8 +78,7 @@ class Program:
         self.importers = tuple(importers)
         self.hinted = hinted
         self.deadline = deadline
-        self.source = Module(real, text, ast.parse(text))
-        project.modules.connect(self.source)
+        self.source = project.modules.made(real, text, ast.parse(text))
         self._interpret()
 
     def _interpret(self) -> None:

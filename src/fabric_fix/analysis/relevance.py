@@ -40,7 +40,18 @@ _MAKES = "Fabric("
 ACTING = METHODS | {_MAKES}
 """The words of what acts on a Fabric by itself."""
 
-Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+class Unit(NamedTuple):
+    """A function, class or method in a text."""
+
+    name: str
+    first: int
+    """The line of its `def` or `class`, from 1."""
+    last: int
+    """A line at or behind its end."""
+    words: frozenset[str]
 
 
 class Imported(NamedTuple):
@@ -55,21 +66,18 @@ class Imported(NamedTuple):
 class Relevance:
     """Answers for the functions and classes of one file."""
 
-    def __init__(self, tree: ast.Module, text: str) -> None:
-        self._lines = text.splitlines(keepends=True) if "\f" not in text and "\x0b" not in text else []
+    def __init__(self, tree: ast.Module, text: str, units: Sequence[Unit]) -> None:
+        self._text = text
+        self._lines: list[str] | None = None
         self.shift = 0
         """What was added to the line numbers of the tree since."""
+        self._units = units
+        self._by_line = {unit.first: unit for unit in units}
         self._words: dict[ast.AST, frozenset[str]] = {}
         self._members: Mapping[str, Set[str]] = {}
-        self._names: set[str] = set(_WORDS)
+        self._names: set[str] = set(_WORDS) | self._shared(tree)
         self._acting: set[str] = set(ACTING)
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        self._units = [stmt for stmt in tree.body if isinstance(stmt, kinds)]
-        self._everything = not self._lines
-        if not self._everything:
-            self._names |= self._shared(tree, self._units)
-            self._spread(self._names)
-            self._spread(self._acting)
+        self._spread()
 
     def add(self, imported: Imported) -> None:
         """Take what the module imports and leads to Fabric where it comes from."""
@@ -77,12 +85,11 @@ class Relevance:
             self._members = imported.members
             self._names |= imported.names
             self._acting |= imported.names
-            self._spread(self._names)
-            self._spread(self._acting)
+            self._spread()
 
     def acts(self, node: ast.AST) -> bool:
         """Whether a function makes a Fabric or calls one of its methods, itself or through others; not only has one."""
-        return self._everything or lead(self._words_of(node), self._acting, self._members)
+        return lead(self._words_of(node), self._acting, self._members)
 
     def says_strategy(self, node: ast.AST) -> bool:
         """Whether a function can say which strategy a program runs with."""
@@ -91,45 +98,48 @@ class Relevance:
     @property
     def names(self) -> set[str]:
         """The names of the module whose functions and classes act on a Fabric."""
-        if self._everything:
-            return {unit.name for unit in self._units}
         return self._acting - ACTING
 
     def of(self, node: ast.AST) -> bool:
         """Whether a function (or lambda) is worth a look."""
-        return self._everything or lead(self._words_of(node), self._names, self._members)
+        return lead(self._words_of(node), self._names, self._members)
 
     def of_class(self, node: ast.ClassDef) -> bool:
         """Whether a class is worth a look."""
         return self.of(node)
 
-    def _shared(self, tree: ast.Module, units: Sequence[Unit]) -> set[str]:
+    def _shared(self, tree: ast.Module) -> set[str]:
         """Names that code at module level gives to what it uses Fabric for: every function can use them."""
-        inside: set[ast.stmt] = set(units)
-        plain = (ast.Import, ast.ImportFrom)
-        rest = [stmt for stmt in tree.body if stmt not in inside and not isinstance(stmt, plain)]
+        plain = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        rest = [stmt for stmt in tree.body if not isinstance(stmt, plain)]
         spoken = [self._words_of(stmt) for stmt in rest if self._words_of(stmt) & _WORDS]
         stored: set[str] = set()
         for stmt in rest if spoken else []:
             stored |= {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         return stored & frozenset().union(*spoken)
 
-    def _spread(self, names: set[str]) -> None:
-        """Add the names of functions and methods that lead to one of some names, and so on."""
-        named: list[tuple[str, frozenset[str]]] = []
-        for unit in self._units:
-            named.append((unit.name, self._words_of(unit)))
-            if isinstance(unit, ast.ClassDef):
-                functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-                named.extend((item.name, self._words_of(item)) for item in unit.body if isinstance(item, functions))
-        spread(names, named, self._members)
+    def _spread(self) -> None:
+        """Add the names of functions and methods that lead to Fabric, to what leads there, and so on."""
+        units = [(unit.name, unit.words) for unit in self._units]
+        spread(self._names, units, self._members)
+        spread(self._acting, units, self._members)
 
     def _words_of(self, node: ast.AST) -> frozenset[str]:
         found = self._words.get(node)
         if found is None:
-            start, end = getattr(node, "lineno", 1) - self.shift, (getattr(node, "end_lineno", None) or 0) - self.shift
-            found = self._words[node] = words_in("".join(self._lines[start - 1 : max(end, 0)]))
+            first, last = getattr(node, "lineno", 1) - self.shift, (getattr(node, "end_lineno", None) or 0) - self.shift
+            unit = self._by_line.get(first)
+            if unit is not None and last <= unit.last and isinstance(node, _UNITS):
+                found = unit.words
+            else:
+                if self._lines is None:
+                    self._lines = _LINE_END.split(self._text)
+                found = words_in("\n".join(self._lines[first - 1 : max(last, 0)]))
+            self._words[node] = found
         return found
+
+
+_UNITS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def words_in(source: str) -> frozenset[str]:
