@@ -100,7 +100,7 @@ class Modules:
 
     def connect(self, module: Module) -> None:
         """Let a module know which of the names that it imports lead to Fabric."""
-        if not is_test(self.shown(module.path)):
+        if not is_test(module.path, self.root):
             self._parsing.add(module.path)
             module.relevance.add(self._relevant_names(module))
             self._parsing.discard(module.path)
@@ -236,11 +236,11 @@ class Modules:
 
     def importers(self, target: str, candidates: Iterable[str]) -> list[str]:
         """The candidates (real paths) whose imports lead to a file, sorted; tests lead to tests only."""
-        tested = is_test(self.shown(target))
+        tested = is_test(target, self.root)
         return [
             path
             for path in sorted(set(candidates))
-            if path != target and (tested or not is_test(self.shown(path))) and target in self.reach(path)
+            if path != target and (tested or not is_test(path, self.root)) and target in self.reach(path)
         ]
 
     def reach(self, path: str) -> set[str]:
@@ -335,9 +335,12 @@ def _shift(tree: ast.Module, lines: int) -> None:
         push_children(node, stack)
 
 
-def is_test(path: str) -> bool:
-    """Whether a path is that of a test, whose calls say nothing of how a program is used."""
-    return _TEST.search(path) is not None
+def is_test(path: str, root: str) -> bool:
+    """Whether a real path is that of a test, whose calls say nothing of how a program is used.
+
+    Only what is below the root counts: a project that lies in a folder `tests` is none. Without a root the name does.
+    """
+    return _TEST.search(os.path.relpath(path, root) if root and path else os.path.basename(path)) is not None
 
 
 def _holds_python(folder: str) -> bool:

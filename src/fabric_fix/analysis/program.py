@@ -90,7 +90,7 @@ class Program:
         self._syntax: Syntax | None = None
         self._answers: dict[Callable[[Program], Any], Any] = {}
         self._events: dict[type[Call], Any] = {}
-        modules = Modules("") if self.closed or is_test(self.path) else self.project.modules
+        modules = Modules("") if self.closed or self.is_test else self.project.modules
         users = [module for module in map(modules.module, self.importers) if module is not None]
         budget = BUDGET * (1 + min(len(users), MOST_IMPORTERS))
         self.interpreter = Interpreter(self.source, modules, self.strategies, budget, self.deep, self.hinted)
@@ -151,6 +151,11 @@ class Program:
         twin._syntax, twin._answers, twin._events = None, {}, {}
         twin.deep = False
         return twin
+
+    @property
+    def is_test(self) -> bool:
+        """Whether the file is a test, by its place in the project."""
+        return is_test(self.source.path, self.project.modules.root)
 
     @property
     def is_aside(self) -> bool:
