@@ -36,6 +36,7 @@ from fabric_fix.rule import Rule
 from fabric_fix.scopes import binding_problem, listed
 from fabric_fix.setups import trains
 from fabric_fix.trial import Hazard, Trial
+from fabric_fix.untrained import only_tested
 
 
 class DiscardedSetup(Rule):
@@ -50,6 +51,8 @@ class DiscardedSetup(Rule):
         own = program.own(program.setups())
         found = [(node, setups) for node, setups in own.items() if _is_lost(program, node, setups)]
         for node, setups in found:
+            if only_tested(program, setups):
+                continue
             yield self._judge(program, node, program.syntax.statement(node), setups)
         for node, setups in own.items():
             loop = _trained_before(program, node, setups)

@@ -401,6 +401,8 @@ def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[
     it.breaks, it.continues = [], []
     quiet = any(d.rpartition(".")[2] in ("no_grad", "inference_mode") for d in function.decorators)
     it.no_grad += quiet
+    fails = any(d.rpartition(".")[2] in ("xfail", "expectedFailure") for d in function.decorators)
+    it.expecting += fails
     it.frame = frame
     frame.returns = []
     it.state.replace(frame, bound)
@@ -410,6 +412,7 @@ def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[
     elif run(it, function.node.body):
         frame.returns.append((it.const(None), it.state))
     it.no_grad -= quiet
+    it.expecting -= fails
     it.frame, it.stmt, it.breaks, it.continues = saved
     result = _leave(it, frame, node)
     if not isinstance(function.node, ast.Lambda) and it.annotated(function.node.returns, function.closure) == "fabric":

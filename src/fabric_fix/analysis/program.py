@@ -182,14 +182,15 @@ class Program:
     def events(self, kind: type[C]) -> dict[ast.Call, list[C]]:
         """The calls of one kind in source order, each with what was seen of it in every context.
 
-        Those of all files of the project that the program runs through; `own` gives those of this one.
+        Those of all files of the project that the program runs through; `own` gives those of this one. Those that a
+        test expects to fail, and those of test doubles, are not among them.
         """
         kept: dict[ast.Call, list[C]] | None = self._events.get(kind)
         if kept is not None:
             return kept
         found: dict[ast.Call, list[C]] = {}
         for event in self.interpreter.events.values():
-            if type(event) is kind and not event.mixed:
+            if type(event) is kind and not event.mixed and not event.expected:
                 found.setdefault(event.node, []).append(event)
         found = dict(sorted(found.items(), key=lambda entry: (entry[0].lineno, entry[0].col_offset)))
         self._events[kind] = found
