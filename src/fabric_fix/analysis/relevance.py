@@ -52,6 +52,7 @@ class Relevance:
         self._acting: set[str] = set(_METHODS) | {_MAKES}
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         self._units = [stmt for stmt in tree.body if isinstance(stmt, kinds)]
+        self._named: frozenset[str] | None = None
         self._everything = not self._lines
         if not self._everything:
             self._names |= self._shared(tree, self._units)
@@ -85,6 +86,20 @@ class Relevance:
     def leads(self) -> bool:
         """Whether anything of the module leads to Fabric."""
         return bool(self.names)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The names of the module's functions and classes that another of its functions or classes has in it."""
+        if self._named is None:
+            names = frozenset(unit.name for unit in self._units)
+            self._named = frozenset().union(*(self._named_in(unit, names) for unit in self._units))
+        return self._named
+
+    def _named_in(self, unit: Unit, names: frozenset[str]) -> frozenset[str]:
+        others = (self._words_of(unit) & names) - {unit.name}
+        if not others:
+            return others
+        return others & {node.id for node in ast.walk(unit) if isinstance(node, ast.Name)}
 
     def of(self, node: ast.AST) -> bool:
         """Whether a function (or lambda) is worth a look."""
