@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from fabric_fix.analysis import attributes, fabric_calls, imports, library, methods
+from fabric_fix.analysis import attributes, contexts, fabric_calls, imports, library, methods
 from fabric_fix.analysis.derive import argument_gradients, derived
 from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.expressions import collection, evaluate
@@ -401,7 +401,7 @@ def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[
     it.breaks, it.continues = [], []
     quiet = any(d.rpartition(".")[2] in ("no_grad", "inference_mode") for d in function.decorators)
     it.no_grad += quiet
-    fails = any(d.rpartition(".")[2] in ("xfail", "expectedFailure") for d in function.decorators)
+    fails = bool(function.decorators) and contexts.is_there_to_fail(function)
     it.expecting += fails
     it.frame = frame
     frame.returns = []

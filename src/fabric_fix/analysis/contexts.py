@@ -9,7 +9,7 @@ from fabric_fix.analysis import assign, known
 from fabric_fix.analysis.expressions import evaluate, quiet
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.names import last_name
-from fabric_fix.analysis.objects import External, FabricObj, Thing, Value
+from fabric_fix.analysis.objects import External, FabricObj, Function, Thing, Value
 
 
 def enter(it: Interpreter, item: ast.withitem) -> Callable[[], None]:
@@ -51,6 +51,24 @@ def _is_given_errors(it: Interpreter, name: str) -> bool:
         return False
     given = (part for decorator in function.node.decorator_list for part in ast.walk(decorator))
     return any(isinstance(part, ast.Call) and last_name(part.func) in _EXPECTING for part in given)
+
+
+def is_there_to_fail(function: Function) -> bool:
+    """Whether a test is marked to fail always, and not only where it is flaky: on some machines, or not strictly."""
+    for decorator in getattr(function.node, "decorator_list", ()):
+        call = decorator if isinstance(decorator, ast.Call) else None
+        name = last_name(decorator if call is None else call.func)
+        if name == "expectedFailure" or (name == "xfail" and (call is None or _is_always(call))):
+            return True
+    return False
+
+
+def _is_always(mark: ast.Call) -> bool:
+    given = {keyword.arg: keyword.value for keyword in mark.keywords}
+    strict = given.get("strict")
+    if isinstance(strict, ast.Constant) and strict.value:
+        return not mark.args and "condition" not in given
+    return not mark.args and given.keys() <= {"reason", "run"}
 
 
 def _stops_gradient(path: str, call: ast.Call) -> bool:
