@@ -75,7 +75,7 @@ class BackwardWithoutModel(Rule):
             if found_item is None and (half := half_wrapped_name(wanted)) is not None:
                 found_item = half, [f"the source does not show that `{half}` is set up by then, on every path"]
             if found_item is None:
-                return self.report(program, node, message, _nameless(program, node, wanted))
+                return self.report(program, node, message, _nameless(program, wanted))
             name, unseen = found_item
         if any(len(_candidates(event)) > 1 for event in events):
             message += "; this loss flows through several engines, so on ZeRO stage 2 freeze the others meanwhile"
@@ -88,10 +88,10 @@ class BackwardWithoutModel(Rule):
         return self.fixed(program, node, message, f"Add `model={name}`", [edit], unseen)
 
 
-def _nameless(program: Program, node: ast.Call, wanted: dict[Call, Wrapped]) -> str:
+def _nameless(program: Program, wanted: dict[Call, Wrapped]) -> str:
     """What to do where the wrapped model has no name at the call."""
-    function = program.syntax.function(node)
-    if any(program.syntax.function(wrapped.node) is function for wrapped in wanted.values()):
+    called = {(use.obj, use.frame) for use in program.uses() if use.kind == "call"}
+    if any((wrapped, event.frame) in called for event, wrapped in wanted.items()):
         return "no name here surely stands for the wrapped model: give it one where it is called, and pass that"
     return "the wrapped model has no name here: pass it to this function"
 

@@ -1,4 +1,4 @@
-"""Models that are items of a list or dict, which no name stands for: `models[i]`, where it is the same one all along."""
+"""Models that are items of a list or dict, for which no name stands: `models[i]`, where that is one and the same."""
 
 from __future__ import annotations
 
