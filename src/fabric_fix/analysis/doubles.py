@@ -28,7 +28,8 @@ def is_double(obj: Obj) -> bool:
 
 
 def replaces_strategy(owner: FabricObj | StrategyView, name: str, value: Value) -> bool:
-    """Whether an assignment puts a mock in the place of a Fabric's strategy, or any function in that of its methods."""
-    if any(is_double(obj) for obj in value):
-        return isinstance(owner, StrategyView) or name in ("_strategy", "strategy")
-    return isinstance(owner, StrategyView) and any(isinstance(obj, (Function, Bound)) for obj in value)
+    """Whether an assignment puts a mock in the place of a Fabric's strategy, or a function in that of what trains."""
+    if isinstance(owner, FabricObj):
+        return name in ("_strategy", "strategy") and any(is_double(obj) for obj in value)
+    replaced = any(isinstance(obj, (Function, Bound)) or is_double(obj) for obj in value)
+    return replaced and any(word in name for word in ("setup", "backward", "step"))
