@@ -18,6 +18,8 @@ Safety
     being used under another name: then the message says which. Nor is there one for a dataloader that is set up after
     the loop that trains on it, and not used any more: the set-up belongs above that loop.
 
+Left alone: a set-up in a test that expects an error (`pytest.raises`), or that trains nothing and so tests the set-up.
+
 Read in `lightning/fabric/fabric.py` (`setup`, `setup_module`, `setup_optimizers`, `setup_dataloaders`).
 """
 
