@@ -15,7 +15,8 @@ Safety
     Safe when the loss depends on that model (`detach()` and `no_grad` cut the path) and every other witness agrees: the
     `no_backward_sync` around the call, `clip_gradients` after it. On other strategies `model=` changes nothing.
     Unsafe when no step is seen. No fix when the witnesses disagree, when one loss runs through several models that all
-    step, or when the wrapped model has no name there.
+    step, or when the wrapped model has no name there. An item (`models[i]`) is taken where it was set up in place, or
+    called, in the same turn; unsafe when the source does not show that every item is set up.
 
 A loss that flows through two engines trains on ZeRO stage 1; on stage 2 the other model may have to be frozen with
 `requires_grad_(False)` meanwhile. Fires only when DeepSpeed can be in use.
@@ -35,6 +36,7 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.certainty import wrapped_name
 from fabric_fix.edits.model import AddArgument
 from fabric_fix.finding import Finding, Span
+from fabric_fix.items import half_wrapped_name, wrapped_item
 from fabric_fix.rule import Rule
 
 _BY_HAND = "name the one that is meant with `model=`"
@@ -67,24 +69,41 @@ class BackwardWithoutModel(Rule):
                 return self.report(program, node, message, found)
             wanted[event] = found
         name = wrapped_name(events, wanted)
+        unseen: list[str] = []
         if name is None:
-            return self.report(program, node, message, "the wrapped model has no name here: pass it to this function")
+            found_item = wrapped_item(program, node, wanted)
+            if found_item is None and (half := half_wrapped_name(wanted)) is not None:
+                found_item = half, [f"the source does not show that `{half}` is set up by then, on every path"]
+            if found_item is None:
+                return self.report(program, node, message, _nameless(program, wanted))
+            name, unseen = found_item
         if any(len(_candidates(event)) > 1 for event in events):
             message += "; this loss flows through several engines, so on ZeRO stage 2 freeze the others meanwhile"
-        unseen = ["no `step()` of an optimizer is seen after it"] if any(not event.steps for event in events) else []
-        problem = _other_contexts(program, node, name)
+        problem = _other_contexts(program, node, name, frozenset(wanted.values()) if unseen else frozenset())
+        if any(not event.steps for event in events):
+            unseen.append("no `step()` of an optimizer is seen after it")
         if problem is not None:
             return self.report(program, node, message, problem)
         edit = AddArgument(Span.of(node), name, keyword="model")
         return self.fixed(program, node, message, f"Add `model={name}`", [edit], unseen)
 
 
-def _other_contexts(program: Program, node: ast.Call, name: str) -> str | None:
-    """Why another use of the same line would not take `model=`."""
+def _nameless(program: Program, wanted: dict[Call, Wrapped]) -> str:
+    """What to do where the wrapped model has no name at the call."""
+    called = {(use.obj, use.frame) for use in program.uses() if use.kind == "call"}
+    if any((wrapped, event.frame) in called for event, wrapped in wanted.items()):
+        return "no name here surely stands for the wrapped model: give it one where it is called, and pass that"
+    return "the wrapped model has no name here: pass it to this function"
+
+
+def _other_contexts(program: Program, node: ast.Call, name: str, half: Value) -> str | None:
+    """Why another use of the same line would not take `model=`; where `half` is read, the raw ones are known of."""
     if node in program.interpreter.other_calls:
         return "the same call is also of a `backward` that is no Fabric's, and takes no `model`: tell them apart"
     for event in program.backwards()[node]:
-        if not all(isinstance(obj, Wrapped) for obj in event.places.get(name, ())):
+        held = event.places.get(name, frozenset())
+        is_half = bool(held & half) and held <= half | raws(half)
+        if not is_half and not all(isinstance(obj, Wrapped) for obj in held):
             return f"the same line also runs with a `{name}` that is not set up: tell them apart"
     return None
 

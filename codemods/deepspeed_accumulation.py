@@ -12,7 +12,7 @@ Fix
 
 Fires only when DeepSpeed can be in use and the source shows the accumulation: two backward calls of one model in a row,
 or a `step()` that only some turns of the loop reach. A step that is skipped for a loss that is not finite is no
-accumulation.
+accumulation, nor are gradients that a backward for another optimizer, which has stepped since, left in the model.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _accumulates(program: Program, event: Backward) -> bool:
         return False
     for earlier in event.repeats:
         if earlier.node is not event.node:
-            if _one_model(event, earlier) and _same_turn(program, event, earlier):
+            if earlier in event.group and _one_model(event, earlier) and _same_turn(program, event, earlier):
                 return True
         elif _step_is_chosen(program, event):
             return True

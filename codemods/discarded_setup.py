@@ -18,6 +18,8 @@ Safety
     being used under another name: then the message says which. Nor is there one for a dataloader that is set up after
     the loop that trains on it, and not used any more: the set-up belongs above that loop.
 
+Left alone: a set-up in a test that expects an error (`pytest.raises`), or that trains nothing and so tests the set-up.
+
 Read in `lightning/fabric/fabric.py` (`setup`, `setup_module`, `setup_optimizers`, `setup_dataloaders`).
 """
 
@@ -36,6 +38,7 @@ from fabric_fix.rule import Rule
 from fabric_fix.scopes import binding_problem, listed
 from fabric_fix.setups import trains
 from fabric_fix.trial import Hazard, Trial
+from fabric_fix.untrained import only_tested
 
 
 class DiscardedSetup(Rule):
@@ -50,6 +53,8 @@ class DiscardedSetup(Rule):
         own = program.own(program.setups())
         found = [(node, setups) for node, setups in own.items() if _is_lost(program, node, setups)]
         for node, setups in found:
+            if only_tested(program, setups):
+                continue
             yield self._judge(program, node, program.syntax.statement(node), setups)
         for node, setups in own.items():
             loop = _trained_before(program, node, setups)

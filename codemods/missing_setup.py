@@ -37,7 +37,7 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.certainty import has_parameters, surely_raw
 from fabric_fix.edits.model import Edit, InsertStatement
 from fabric_fix.finding import Finding, Span
-from fabric_fix.placing import plans
+from fabric_fix.placing import no_place, plans
 from fabric_fix.rule import Rule
 from fabric_fix.setups import owners, wants
 from fabric_fix.trial import Trial
@@ -61,15 +61,15 @@ class MissingSetup(Rule):
                     events.append((calls[0], list(dict.fromkeys(m for found in models for m in found))))
         if not events or _averages_by_hand(program):
             return
-        reported: set[tuple[ast.Call, str | None]] = set()
+        reported: set[tuple[ast.Call, str]] = set()
         for call, found in sorted(events, key=lambda pair: (pair[0].node.lineno, pair[0].node.col_offset)):
             for group in _alternatives(program, found):
                 if seen.issuperset(group):
                     continue
                 seen.update(group)
                 finding = self._judge(program, call, group)
-                if finding.fix is not None or (call.node, finding.reason) not in reported:
-                    reported.add((call.node, finding.reason))
+                if finding.fix is not None or (call.node, finding.message) not in reported:
+                    reported.add((call.node, finding.message))
                     yield finding
 
     def _judge(self, program: Program, call: Call, models: list[Obj]) -> Finding:
@@ -80,7 +80,7 @@ class MissingSetup(Rule):
         problem = _problem(program, call, models, optimizers)
         if problem is not None:
             return self.report(program, node, message, problem)
-        reason = "model and optimizer have no names in one function with Fabric: set them up where they are made"
+        reason = no_place(program, call, models, optimizers)
         for plan in plans(program, call, models, optimizers):
             edits: list[Edit] = [InsertStatement(Span.of(plan.anchor), plan.where, plan.code)]
             if not program.owns(plan.anchor):  # of another file: to be told, and not to be tried out
@@ -165,12 +165,21 @@ def _of_loss(program: Program, call: Backward) -> list[Obj]:
         obj for obj in candidates if _optimizers_of(program, obj) and (surely_raw(obj) or _maybe_raw(program, obj))
     ]
     if trained:
-        return trained
+        return [obj for obj in trained if not _may_be_another(program, call, obj)]
     lonely = [obj for obj in candidates if surely_raw(obj)]
     if call.steps and not any(_trained_in_part(program, [obj], set(getattr(obj, "sources", ()))) for obj in lonely):
         return []  # what steps on this backward is something else: a latent, an image
     alone = len(call.deps) == len(lonely) == 1 and not program.set_up_models()
     return lonely if alone else []
+
+
+def _may_be_another(program: Program, call: Backward, model: Obj) -> bool:
+    """Whether a call of the model may be of another object: of what a dict was updated with from elsewhere."""
+    others = {obj for obj in call.deps if isinstance(obj, Thing) and obj.kind == "item" and obj.label == "*"}
+    if not others:
+        return False
+    calls = [use for use in program.uses() if use.kind == "call"]
+    return not {use.node for use in calls if use.obj is model}.isdisjoint(u.node for u in calls if u.obj in others)
 
 
 def _line(obj: Obj) -> int:
@@ -198,7 +207,7 @@ def _is_set_up(program: Program, obj: Obj) -> bool:
 def _all_set_up(program: Program) -> set[Obj]:
     found = {owner for wrapped in program.interpreter.wrapped() for owner in owners(wrapped.inner)}
     for use in program.uses():
-        if use.kind == "strategy" and isinstance(use.node, ast.Call):
+        if use.kind in ("strategy", "setup") and isinstance(use.node, ast.Call):  # in a list, say, that is spread out
             found |= {raw(use.obj)} if getattr(use.node.func, "attr", "").startswith("setup") else set()
     return found
 

@@ -54,6 +54,7 @@ from fabric_fix.rule import Rule
 from fabric_fix.scopes import only
 from fabric_fix.setups import Place, families, place_of_setup, strategy_names
 from fabric_fix.trial import Trial
+from fabric_fix.untrained import only_tested
 
 _EXPECTING = frozenset({"raises", "assertRaises", "assertRaisesRegex", "suppress"})
 _ASKING = frozenset({"isinstance", "is_wrapped", "type", "hasattr", "compile"})
@@ -84,7 +85,7 @@ class RepeatedSetup(Rule):
         if any(_own_result(program, setup) for setup in setups):
             return self._each_turn(program, node, setups[0])
         earlier = _earlier(program, node, setups)
-        if earlier is None or unfrozen(program, earlier, node):
+        if earlier is None or unfrozen(program, earlier, node) or only_tested(program, setups):
             return None
         return self._raw(program, node, setups, earlier)
 

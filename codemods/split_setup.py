@@ -47,6 +47,7 @@ from fabric_fix.setups import (
     is_meta,
     models_of,
     module_argument,
+    owners,
     place_of_setup,
     setups_of_model,
     strategy_names,
@@ -195,12 +196,11 @@ def _module_setup(program: Program, optimizer: Place, position: int, model: Obj 
     models = models_of(program, optimizer.setups, position)
     if model is None:
         if len(models) > 1:
-            return f"the optimizer has the parameters of {len(models)} models: make one optimizer for each of them"
+            return "the optimizer has, or can have, the parameters of several models: make one for each of them"
         return "the source does not show whose parameters the optimizer has"
     calls = setups_of_model(program, model)
     if len(calls) != 1:
-        where = "in several places" if calls else "where this file does not show it"
-        return f"the model is set up {where}: set it up jointly with its optimizer there"
+        return _elsewhere(program, optimizer, model, sorted(calls, key=lambda call: (call.lineno, call.col_offset)))
     call, _ = next(iter(calls.items()))
     setups = program.setups()[call]
     module = place_of_setup(program, call, setups)
@@ -214,6 +214,22 @@ def _module_setup(program: Program, optimizer: Place, position: int, model: Obj 
     if module.fabrics != optimizer.fabrics or arg is None or spelled(module.target) is None:
         return f"the set-up on line {call.lineno} is not of this Fabric alone"
     return Pair(module, arg)
+
+
+def _elsewhere(program: Program, optimizer: Place, model: Obj, calls: list[ast.Call]) -> str:
+    """Why a model that is set up in no place, or in several, cannot be joined with its optimizer."""
+    if calls:
+        lines = " and ".join(f"line {call.lineno}" for call in calls[:3])
+        return f"the model is set up in several places, on {lines}: set it up jointly with its optimizer there"
+    modules = [obj for obj in program.interpreter.wrapped() if obj.kind == "module"]
+    parts = [obj.node.lineno for obj in modules if model in owners(obj.inner)]
+    if parts:
+        return f"only a part of the model is set up, on line {min(parts)}: set the whole up jointly with its optimizer"
+    others = [obj.node.lineno for obj in modules if obj.fabric in optimizer.fabrics]
+    if others:
+        other = f"line {min(others)} sets up another, or a part of it"
+        return f"the source does not show where this model is set up ({other}): set it up jointly with its optimizer"
+    return "the source does not show where this model is set up: give both to one `setup` call"
 
 
 def _ends(program: Program, optimizer: Place, last: int) -> list[int]:

@@ -145,6 +145,8 @@ def _through_strategy(use: Use) -> bool:
 
 def _is_bound_elsewhere(program: Program, wrapped: Wrapped) -> bool:
     """Whether the result of the set-up is kept (a result that is thrown away is another rule's, FF101)."""
+    if wrapped.node not in program.setups():
+        return False  # it is there to fail, or may be of something that is no Fabric
     statement = program.syntax.statement(wrapped.node)
     if isinstance(statement, ast.Expr):
         return False

@@ -44,6 +44,7 @@ def _found(case: Case) -> list[str]:
     """What a look reports in the notation of `case.toml`, without what only other fixes would uncover."""
     entries = json.loads(_fabric_fix(case, "--check", "--output-format", "json").stdout)
     for entry in entries:
+        assert entry["fix"] or entry["reason"], f"{entry['code']} has neither a fix nor a reason"
         assert entry["status"] != "left" or _says_what_to_do(entry), entry["reason"]
     return [_notation(entry) for entry in entries]
 

@@ -127,4 +127,10 @@ def test_what_cannot_be_parsed_is_unknown(root: Path) -> None:
     ],
 )
 def test_tests_are_known_by_their_names(path: str, is_one: bool) -> None:
-    assert is_test(path) is is_one
+    assert is_test(f"/clone/{path}", "/clone") is is_one
+
+
+@pytest.mark.parametrize(("name", "is_one"), [("train.py", False), ("test_train.py", True)])
+def test_a_folder_above_the_project_makes_no_test(name: str, is_one: bool) -> None:
+    assert is_test(f"/work/tests/clone/{name}", "/work/tests/clone") is is_one
+    assert is_test(f"/work/tests/{name}", "") is is_one

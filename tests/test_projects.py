@@ -63,6 +63,18 @@ def test_a_file_that_is_named_alone_is_told_the_same(case: Case, tmp_path: Path,
     assert alone == whole
 
 
+@pytest.mark.parametrize("name", ["factory_of_another_file", "own_class_called_fabric"])
+def test_a_project_below_a_folder_of_tests_is_told_the_same_from_outside(name: str, tmp_path: Path, look: Look) -> None:
+    case = next(case for case in PROJECTS if case.folder.name == name)
+    folder = tmp_path / "tests" / "clone"
+    shutil.copytree(case.input, folder)
+    (folder / ".git").mkdir()
+    inside = look(folder, ["."], case)
+    outside = look(tmp_path, ["tests/clone"], case)
+    assert bool(inside) == bool(case.findings)
+    assert {os.path.join("tests", "clone", path): found for path, found in inside.items()} == outside
+
+
 def test_there_are_projects_and_some_have_findings() -> None:
     assert len(PROJECTS) > 100
     assert sum(bool(case.findings) for case in PROJECTS) > 60

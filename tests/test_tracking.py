@@ -6,8 +6,10 @@ import random
 import time
 
 from fabric_fix import tracking
+from fabric_fix.finding import Finding, Span
+from fabric_fix.records import replace
 from fabric_fix.shortest import Block, shortest_script
-from fabric_fix.tracking import LineMap, changed_blocks
+from fabric_fix.tracking import LineMap, Tracked, carry_over, changed_blocks
 
 
 def check_script(old: list[str], new: list[str], blocks: list[Block]) -> None:
@@ -62,3 +64,15 @@ def test_both_ways_to_compare_agree_on_what_is_equal() -> None:
     assert len(old) * len(new) > tracking.QUADRATIC
     check_script(old, new, changed_blocks(old, new))
     assert sum(block[0] == "delete" for block in changed_blocks(old, new)) == 20
+
+
+def test_a_finding_on_a_changed_line_is_the_nearest_of_those_that_are_alike() -> None:
+    old = "a\nb\nc\nd\n"
+    finding = Finding("FF202", "joint-setup", "train.py", Span(1, 0, 1, 1), "apart")
+    live = [Tracked(made, later=False, now=made) for made in (finding, replace(finding, span=Span(4, 0, 4, 1)))]
+    found = replace(finding, span=Span(3, 4, 3, 5))
+    new = "b\nc\nx = d\n"
+    left = carry_over(live, [found], LineMap(old, new), LineMap(old, new))
+    assert left == [live[1]]
+    assert live[1].now is found
+    assert live[0].now is None

@@ -72,6 +72,20 @@ def plans(program: Program, call: Call, models: list[Obj], optimizers: list[Obj]
                 yield plan
 
 
+def no_place(program: Program, call: Call, models: list[Obj], optimizers: list[Obj]) -> str:
+    """Why there is no plan, and what to do."""
+    bindings = program.interpreter.bindings
+    named = [(frame, name, made) for model in models for (frame, name), made in bindings.get(model, {}).items()]
+    for frame, name, made in sorted(named, key=lambda place: (place[0].depth, *_rank(place[1]))):
+        others = [s for o in optimizers for (other, _), s in bindings.get(o, {}).items() if other is frame]
+        block = program.syntax.block(made)
+        apart = any(program.syntax.in_block(statement, block) is None for statement in others)
+        if apart and any(_names_of(program, frame, fabric) for fabric in call.fabrics):
+            below = f"line {max(statement.lineno for statement in (made, *others))}"
+            return f"`{name}` and its optimizer are made in different blocks: set both up below {below}, in one call"
+    return "model and optimizer have no names in one function with Fabric: set them up where they are made"
+
+
 def _rank(place: str) -> tuple[int, str]:
     return (0 if place.startswith("self.") else 1, place)
 

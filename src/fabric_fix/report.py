@@ -174,7 +174,7 @@ def _object(entry: Entry) -> dict[str, object]:
         "end_location": _location(entry, span.end_line, span.end_column),
         "url": None,  # the documentation is in the tool: --explain
         "fix": _fix_object(entry),
-        "reason": entry.outcome.reason,
+        "reason": entry.outcome.reason or (_note(entry) if _fix_of(entry) is None else None),
         "status": entry.outcome.status.value,
         "note": _note(entry),
     }

@@ -188,13 +188,17 @@ def carry_over(live: Sequence[Tracked], found: Sequence[Finding], lines: LineMap
 
 
 def _same(missing: Sequence[Tracked], finding: Finding, lines: LineMap) -> Tracked | None:
-    """The finding that this one was before the round: of its code, on its line, or moved with its words unchanged."""
+    """The finding that this one was before the round: of its code, on its line, or moved with its words unchanged.
+
+    Of several such that have moved it is the nearest: others may be gone.
+    """
     line, is_same = lines.origin(finding.span.line)
     ours = [tracked for tracked in missing if tracked.now is not None and tracked.now.code == finding.code]
     if is_same:
         return next((t for t in ours if t.now is not None and t.now.span.line == line), None)
-    moved = (t for t in ours if t.now is not None and lines.was_changed(t.now.span.line))
-    return next((t for t in moved if t.now is not None and _kind_of(t.now) == _kind_of(finding)), None)
+    moved = ((t, t.now.span.line) for t in ours if t.now is not None and lines.was_changed(t.now.span.line))
+    alike = [(abs(at - line), t) for t, at in moved if t.now is not None and _kind_of(t.now) == _kind_of(finding)]
+    return min(alike, key=lambda pair: pair[0])[1] if alike else None
 
 
 def _moved(finding: Finding, origin: LineMap) -> Finding:

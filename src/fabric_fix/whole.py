@@ -164,8 +164,7 @@ def _may_speak_for(user: str, path: str, root: str | None) -> bool:
     """Whether a program says how a file is used; a test does so of tests only."""
     from fabric_fix.analysis.modules import is_test
 
-    base = root or "/"
-    return user != path and (is_test(os.path.relpath(path, base)) or not is_test(os.path.relpath(user, base)))
+    return user != path and (is_test(path, root or "") or not is_test(user, root or ""))
 
 
 def _noted(jobs: Iterable[Job], kept: list[Job]) -> Iterable[Job]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from fabric_fix.analysis import imports
+from fabric_fix.analysis.doubles import replaces_strategy
 from fabric_fix.analysis.expressions import evaluate, subscript_key
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import item
@@ -18,6 +19,7 @@ from fabric_fix.analysis.objects import (
     ModuleObj,
     Obj,
     Sequence,
+    StrategyView,
     Thing,
     Value,
     Wrapped,
@@ -55,6 +57,8 @@ def _attribute(it: Interpreter, target: ast.Attribute, value: Value) -> None:
     owners = evaluate(it, target.value)
     _kept(it, target, value)
     for owner in owners:
+        if isinstance(owner, (FabricObj, StrategyView)) and replaces_strategy(owner, target.attr, value):
+            it.set_fact(owner if isinstance(owner, FabricObj) else owner.fabric, "#double", it.const(True))
         kind = "setmodule" if any(_is_module(obj) for obj in value) else "setattr"
         it.use(owner, kind, target, target.attr)
         if isinstance(owner, Instance) and _setter(it, owner, target.attr, value):

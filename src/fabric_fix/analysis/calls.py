@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from fabric_fix.analysis import attributes, fabric_calls, imports, library, methods
+from fabric_fix.analysis import attributes, contexts, fabric_calls, imports, library, methods
 from fabric_fix.analysis.derive import argument_gradients, derived
 from fabric_fix.analysis.events import Argument
 from fabric_fix.analysis.expressions import collection, evaluate
@@ -401,6 +401,8 @@ def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[
     it.breaks, it.continues = [], []
     quiet = any(d.rpartition(".")[2] in ("no_grad", "inference_mode") for d in function.decorators)
     it.no_grad += quiet
+    fails = bool(function.decorators) and contexts.is_there_to_fail(function)
+    it.expecting += fails
     it.frame = frame
     frame.returns = []
     it.state.replace(frame, bound)
@@ -410,6 +412,7 @@ def run_function(it: Interpreter, function: Function, frame: Frame, bound: dict[
     elif run(it, function.node.body):
         frame.returns.append((it.const(None), it.state))
     it.no_grad -= quiet
+    it.expecting -= fails
     it.frame, it.stmt, it.breaks, it.continues = saved
     result = _leave(it, frame, node)
     if not isinstance(function.node, ast.Lambda) and it.annotated(function.node.returns, function.closure) == "fabric":

@@ -44,6 +44,7 @@ def _walk_importer(it: Interpreter, source: Module) -> None:
 def _walk_rest(it: Interpreter, source: Module) -> None:
     """The functions and classes of a module that nothing reached so far."""
     relevance = source.relevance
+    _walk_functions(it, source, first=True)  # what these call, launch or make is then seen with their arguments
     rooted: set[ast.AST] = set()  # a class defined in a function that is called often is one class
     made = {base for cls in it.instantiated for base in _bases(cls)}
     for cls in it.classes:
@@ -52,18 +53,25 @@ def _walk_rest(it: Interpreter, source: Module) -> None:
         if relevance.of_class(cls.node):
             rooted.add(cls.node)
             _walk_class(it, cls)
-    index = 0
-    while index < len(it.functions):  # walking one can define others
-        function = it.functions[index]
-        index += 1
-        unreached = function.node not in it.reached and function.owner is None
-        if unreached and function.closure.source is source and relevance.of(function.node):
-            _alone(it, partial(_walk_function, it, function, None))
+    _walk_functions(it, source, first=False)
     for cls in it.classes:
         if cls.closure.source is source and relevance.of_class(cls.node):
             if _is_known_elsewhere(it, cls, relevance):
                 _walk_class(it, cls)
             _walk_unreached_methods(it, cls, relevance)
+
+
+def _walk_functions(it: Interpreter, source: Module, *, first: bool) -> None:
+    """The functions of a module that nothing reached so far; `first` those that none of the others names."""
+    index = 0
+    while index < len(it.functions):  # walking one can define others
+        function = it.functions[index]
+        index += 1
+        unreached = function.node not in it.reached and function.owner is None
+        if not unreached or function.closure.source is not source or not source.relevance.of(function.node):
+            continue
+        if not first or function.name not in source.relevance.named:
+            _alone(it, partial(_walk_function, it, function, None))
 
 
 def _bases(cls: Class) -> set[Class]:

@@ -27,6 +27,8 @@ class Call:
     strategies: frozenset[str] = frozenset()
     mixed: bool = False
     """It can also be a method of something that is no Fabric: then nothing is said of it."""
+    expected: bool = False
+    """What is wrong with it is what a test expects: nothing is said of it either."""
 
     def __init__(
         self,

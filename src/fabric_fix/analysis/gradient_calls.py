@@ -40,6 +40,7 @@ def event(
     else:
         widen(found, args, {} if kind is Setup else it.places())
     found.mixed = found.mixed or it.mixed
+    found.expected = it.expecting > 0 or bool(it.fact(fabric, "#double"))
     found.fabrics = found.fabrics | {fabric}
     found.strategies = found.strategies | strategies(it, fabric)
     return found
@@ -147,6 +148,7 @@ def plain_backward(it: Interpreter, node: ast.Call, receivers: Value, args: list
     found = it.events.get(key)
     if found is None:
         found = it.events[key] = PlainBackward(node, it.stmt, it.frame, "backward", args=args, places=it.places())
+        found.expected = it.expecting > 0
     else:
         widen(found, args, it.places())
     assert isinstance(found, PlainBackward)
@@ -188,6 +190,7 @@ def optimizer_step(it: Interpreter, node: ast.Call, obj: Obj, args: list[Argumen
     found = it.events.get(key)
     if found is None:
         found = it.events[key] = Step(node, it.stmt, it.frame, "step")
+        found.expected = it.expecting > 0
         found.args = args
     assert isinstance(found, Step)
     found.optimizers = found.optimizers | {obj}

@@ -114,12 +114,12 @@ def load_module(it: Interpreter, file: str) -> Frame | None:
     frame = it.loaded[file] = new_frame(source)
     it.imported_modules.add(frame)
     kept = (it.state, it.frame, it.stmt, it.breaks, it.continues, it.sync)
-    counters = (it.no_grad, it.meta, it.repeating, it.mixed)
+    counters = (it.no_grad, it.meta, it.repeating, it.mixed, it.expecting)
     before = dict(it.state.tables)
     it.state, it.frame = State(it.state.base), frame
     it.state.take(before)  # it may import a module that is still being walked
     it.breaks, it.continues, it.sync = [], [], []
-    it.no_grad = it.meta = it.repeating = 0
+    it.no_grad = it.meta = it.repeating = it.expecting = 0
     it.mixed = False
     it.state.replace(frame, {})
     statements.run(it, source.tree.body)
@@ -127,7 +127,7 @@ def load_module(it: Interpreter, file: str) -> Frame | None:
     changed = (owner for owner in differing(after, before) if before.get(owner) is not after[owner])
     it.state.base.update((owner, after[owner]) for owner in changed)
     it.state, it.frame, it.stmt, it.breaks, it.continues, it.sync = kept
-    it.no_grad, it.meta, it.repeating, it.mixed = counters
+    it.no_grad, it.meta, it.repeating, it.mixed, it.expecting = counters
     return frame
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric_fix.analysis.annotations import kind_of
+from fabric_fix.analysis.doubles import is_double
 from fabric_fix.analysis.events import Argument, Backward, Call, Iteration, NoSync, Setup, Step, StrategyCall, Use
 from fabric_fix.analysis.frames import Frame, State, Table
 from fabric_fix.analysis.objects import (
@@ -112,6 +113,8 @@ class Interpreter:
         self.meta = 0
         self.mixed = False
         """The method being called is of a Fabric or, as far as can be seen, of something else."""
+        self.expecting = 0
+        """Inside a block that expects an error, or a test that is expected to fail."""
         self.repeating = 0
         """Inside a comprehension: what is made here stands for several objects."""
         self.sync: list[Value] = []
@@ -324,7 +327,7 @@ class Interpreter:
         found: list[Obj] = []
         for obj in value:
             unknown = isinstance(obj, Thing) and obj.kind in ("call", "param", "attr", "name", "item")
-            found.append(self.fabric_for(obj, node, name) if unknown else obj)
+            found.append(self.fabric_for(obj, node, name) if unknown and not is_double(obj) else obj)
         return frozenset(found)
 
     def store(self, name: str, value: Value) -> None:

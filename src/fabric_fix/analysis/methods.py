@@ -130,6 +130,11 @@ def _grow(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list[Argum
             if isinstance(obj, Collection) and isinstance(part, Collection) and name == "update":
                 for key, value in list(it.state.table(part).items()):
                     it.set_field(obj, key, value)
+    if name == "update" and isinstance(obj, Collection):
+        for argument in args:
+            if argument.name not in (None, "**"):
+                it.set_field(obj, f"'{argument.name}", argument.value)
+        args = [argument for argument in args if argument.name in (None, "**")]
     if name == "update" and isinstance(obj, Collection) and not all(_is_spread(it, a) for a in args):
         for key, value in list(it.state.table(obj).items()):  # any of its values can be another one now
             if key.startswith("'"):

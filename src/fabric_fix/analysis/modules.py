@@ -101,7 +101,7 @@ class Modules:
         """A parsed file as a module, which knows what of its imports leads to Fabric."""
         outline = self.leading.outline(path, text)
         module = Module(path, text, tree, outline.units, number)
-        if not is_test(self.shown(path)):
+        if not is_test(path, self.root):
             module.relevance.add(self.leading.imported(outline.bindings))
         return module
 
@@ -184,11 +184,11 @@ class Modules:
 
     def importers(self, target: str, candidates: Iterable[str]) -> list[str]:
         """The candidates (real paths) whose imports lead to a file, sorted; tests lead to tests only."""
-        tested = is_test(self.shown(target))
+        tested = is_test(target, self.root)
         return [
             path
             for path in sorted(set(candidates))
-            if path != target and (tested or not is_test(self.shown(path))) and target in self.reach(path)
+            if path != target and (tested or not is_test(path, self.root)) and target in self.reach(path)
         ]
 
     def reach(self, path: str) -> set[str]:
@@ -221,6 +221,9 @@ def _shift(tree: ast.Module, lines: int) -> None:
         push_children(node, stack)
 
 
-def is_test(path: str) -> bool:
-    """Whether a path is that of a test, whose calls say nothing of how a program is used."""
-    return _TEST.search(path) is not None
+def is_test(path: str, root: str) -> bool:
+    """Whether a real path is that of a test, whose calls say nothing of how a program is used.
+
+    Only what is below the root counts: a project that lies in a folder `tests` is none. Without a root the name does.
+    """
+    return _TEST.search(os.path.relpath(path, root) if root and path else os.path.basename(path)) is not None

@@ -89,7 +89,7 @@ class Program:
         self._syntax: Syntax | None = None
         self._answers: dict[Callable[[Program], Any], Any] = {}
         self._events: dict[type[Call], Any] = {}
-        modules = Modules("") if self.closed or is_test(self.path) else self.project.modules
+        modules = Modules("") if self.closed or self.is_test else self.project.modules
         users = [module for module in map(modules.module, self.importers) if module is not None]
         budget = BUDGET * (1 + min(len(users), MOST_IMPORTERS))
         self.interpreter = Interpreter(self.source, modules, self.strategies, budget, self.deep, self.hinted)
@@ -152,6 +152,11 @@ class Program:
         return twin
 
     @property
+    def is_test(self) -> bool:
+        """Whether the file is a test, by its place in the project."""
+        return is_test(self.source.path, self.project.modules.root)
+
+    @property
     def is_aside(self) -> bool:
         """Whether this is a look at another file of the program, whose lines are shifted."""
         return self.source is not self.interpreter.source
@@ -176,14 +181,15 @@ class Program:
     def events(self, kind: type[C]) -> dict[ast.Call, list[C]]:
         """The calls of one kind in source order, each with what was seen of it in every context.
 
-        Those of all files of the project that the program runs through; `own` gives those of this one.
+        Those of all files of the project that the program runs through; `own` gives those of this one. Those that a
+        test expects to fail, and those of test doubles, are not among them.
         """
         kept: dict[ast.Call, list[C]] | None = self._events.get(kind)
         if kept is not None:
             return kept
         found: dict[ast.Call, list[C]] = {}
         for event in self.interpreter.events.values():
-            if type(event) is kind and not event.mixed:
+            if type(event) is kind and not event.mixed and not event.expected:
                 found.setdefault(event.node, []).append(event)
         found = dict(sorted(found.items(), key=lambda entry: (entry[0].lineno, entry[0].col_offset)))
         self._events[kind] = found

@@ -40,6 +40,7 @@ _MAKES = "Fabric("
 ACTING = METHODS | {_MAKES}
 """The words of what acts on a Fabric by itself."""
 
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -78,6 +79,8 @@ class Relevance:
         self._names: set[str] = set(_WORDS) | self._shared(tree)
         self._acting: set[str] = set(ACTING)
         self._spread()
+        self._definitions = [stmt for stmt in tree.body if isinstance(stmt, _UNITS)]
+        self._named: frozenset[str] | None = None
 
     def add(self, imported: Imported) -> None:
         """Take what the module imports and leads to Fabric where it comes from."""
@@ -99,6 +102,20 @@ class Relevance:
     def names(self) -> set[str]:
         """The names of the module whose functions and classes act on a Fabric."""
         return self._acting - ACTING
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The names of the module's functions and classes that another of its functions or classes has in it."""
+        if self._named is None:
+            names = frozenset(node.name for node in self._definitions)
+            self._named = frozenset().union(*(self._named_in(node, names) for node in self._definitions))
+        return self._named
+
+    def _named_in(self, node: Definition, names: frozenset[str]) -> frozenset[str]:
+        others = (self._words_of(node) & names) - {node.name}
+        if not others:
+            return others
+        return others & {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
     def of(self, node: ast.AST) -> bool:
         """Whether a function (or lambda) is worth a look."""

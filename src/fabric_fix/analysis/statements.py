@@ -11,7 +11,7 @@ from fabric_fix.analysis.expressions import evaluate, quiet
 from fabric_fix.analysis.frames import State, differing
 from fabric_fix.analysis.interp import MAX_LOOPS, Interpreter
 from fabric_fix.analysis.iterate import elements
-from fabric_fix.analysis.objects import EMPTY, External, Lazy, Thing, Value
+from fabric_fix.analysis.objects import EMPTY, External, FabricObj, Lazy, Thing, Value
 
 
 def run(it: Interpreter, body: list[ast.stmt]) -> bool:
@@ -207,11 +207,29 @@ def _continue(it: Interpreter, stmt: ast.Continue) -> bool:
 
 
 def _with(it: Interpreter, stmt: ast.With | ast.AsyncWith) -> bool:
+    expecting = it.expecting
     entered = [contexts.enter(it, item) for item in stmt.items]
-    alive = run(it, stmt.body)
+    alive = run(it, stmt.body) if it.expecting == expecting else _run_until_error(it, stmt.body)
     for undo in reversed(entered):
         undo()
     return alive
+
+
+def _run_until_error(it: Interpreter, body: list[ast.stmt]) -> bool:
+    """Walk a block that is left by an error, which is caught: what its last statement does is not done."""
+    if run(it, body[:-1]):
+        before = it.state.copy()
+        run(it, body[-1:])
+        it.state = before if _is_of_fabric(it, body[-1]) else before.join(it.state)
+    return True
+
+
+def _is_of_fabric(it: Interpreter, stmt: ast.stmt) -> bool:
+    """Whether a statement is one call of a Fabric's method, which has done nothing when it fails."""
+    call = stmt.value if isinstance(stmt, (ast.Expr, ast.Assign)) else None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+        return False
+    return any(isinstance(obj, FabricObj) for obj in quiet(it, call.func.value))
 
 
 def _try(it: Interpreter, stmt: ast.Try) -> bool:
