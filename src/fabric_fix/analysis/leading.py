@@ -125,6 +125,8 @@ class Leading:
         self._paths = paths
         self._text_of = text_of
         self._outlines: dict[str, Outline] = {}
+        """Of files as they were read."""
+        self._given: dict[str, Outline] = {}
         self._names: dict[str, frozenset[str]] = {}
 
     def names(self, path: str) -> frozenset[str]:
@@ -149,13 +151,19 @@ class Leading:
         """The files of the project that a file imports."""
         return frozenset(binding.file for binding in self.outline(path).bindings)
 
-    def outline(self, path: str, text: str | None = None) -> Outline:
-        """The outline of a file, or of a text that it is to have; that of an empty one, when it cannot be read."""
+    def outline(self, path: str) -> Outline:
+        """The outline of a file; that of an empty one, when it cannot be read."""
         found = self._outlines.get(path)
         if found is None:
-            known = (self._text_of(path) if path else None) or ""
-            found = self._outlines[path] = self._outlined(path, known)
-        return found if text is None or text == found.text else self._outlined(path, text)
+            found = self._outlines[path] = self.outline_of(path, self._text_of(path) or "")
+        return found
+
+    def outline_of(self, path: str, text: str) -> Outline:
+        """The outline of a text that a file has, or is to have; the file is not read for it."""
+        found = self._given.get(path)
+        if found is None or found.text != text:
+            found = self._given[path] = self._outlined(path, text)
+        return found
 
     def _outlined(self, path: str, text: str) -> Outline:
         """The outline of a file with a text."""

@@ -99,7 +99,7 @@ class Modules:
 
     def made(self, path: str, text: str, tree: ast.Module, number: int = 0) -> Module:
         """A parsed file as a module, which knows what of its imports leads to Fabric."""
-        outline = self.leading.outline(path, text)
+        outline = self.leading.outline_of(path, text)
         module = Module(path, text, tree, outline.units, number)
         if not is_test(path, self.root):
             module.relevance.add(self.leading.imported(outline.bindings))
