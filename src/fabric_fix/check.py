@@ -84,7 +84,8 @@ def check_text(
     if not around.importers:
         shallow = Program(text, path, families, project, real, deep=False, deadline=deadline)
         visited = _visited(shallow, rules)
-        if not shallow.gave_up and not (_may_find(shallow, rules) or (not strategies and _has_hints(shallow))):
+        may_find = shallow.source.number in _homes(shallow, rules) or _may_find(shallow, rules)
+        if not shallow.gave_up and not (may_find or (not strategies and _has_hints(shallow))):
             return CheckResult((), shallow.gave_up, visited, project.dependencies(), shallow.gave_up_at)
         program = shallow.deepened()
     else:
@@ -115,18 +116,36 @@ def check_text(
 def visited_by(
     text: str, path: str, rules: Sequence[type[Rule]], strategies: tuple[str, ...], real: str, around: Surroundings
 ) -> CheckResult:
-    """Which files a program calls, and whether that may show faults in them; nothing of its own."""
+    """Which files a program calls, and whether that may show faults in them; itself, when it shows one there."""
     project = project_of(around)
-    visited = _visited(Program(text, path, _families(strategies), project, real, deep=False), rules)
-    return CheckResult((), None, visited, project.dependencies())
+    program = Program(text, path, _families(strategies), project, real, deep=False)
+    visited = _visited(program, rules)
+    own = ((real, True),) if program.source.number in _homes(program, rules) else ()
+    return CheckResult((), None, (*visited, *own), project.dependencies())
 
 
 def _visited(program: Program, rules: Sequence[type[Rule]]) -> tuple[tuple[str, bool], ...]:
-    found = {module.path: _may_find(program.seen_in(module), rules) for module in program.visited()}
+    modules, homes = program.visited(), _homes(program, rules)
+    found = {one.path: one.number in homes or _may_find(program.seen_in(one), rules) for one in modules}
     if program.gave_up:  # what it would have come to as well
         for path in program.project.modules.reach(program.source.path):
             found.setdefault(path, False)
     return tuple(sorted(found.items()))
+
+
+def _homes(program: Program, rules: Sequence[type[Rule]]) -> frozenset[int]:
+    """The numbers of the files that those rules may have something to say of which look at all files at once."""
+    if not program.interpreter.events:
+        return frozenset()
+    asked = program.once(_asked)
+    for rule in rules:
+        if rule.anywhere and rule not in asked:
+            asked[rule] = {finding.span.line // SHIFT for finding in rule().check(program)}
+    return frozenset().union(*asked.values())
+
+
+def _asked(program: Program) -> dict[type[Rule], set[int]]:
+    return {}
 
 
 def _families(strategies: Sequence[str]) -> frozenset[str]:
@@ -141,7 +160,7 @@ def _may_find(program: Program, rules: Sequence[type[Rule]]) -> bool:
     if not any(program.owns(event.node) for event in program.interpreter.events.values()):
         return False  # nothing that a rule could ask about
     try:
-        return any(True for rule in rules for _ in rule().check(program))
+        return any(True for rule in rules if not rule.anywhere for _ in rule().check(program))
     except TrialNeededError:
         return True
     except (LookupError, ValueError):  # a rule that reads the text, in a file that is only looked at from aside

@@ -68,7 +68,7 @@ class Whole:
         self._flagged |= {job.real for job, result in zip(jobs, results, strict=True) if result.outcomes}
         visits = [*results, *self._visits(jobs)]
         self._flagged |= {path for result in visits for path, found in result.visited if found}
-        self._take_unasked(jobs, results, visits)
+        taken = self._take_unasked(jobs, results, visits)
         visits += self._visits_of_others(jobs)
         places = {job.real: number for number, job in enumerate(jobs)}
         users: dict[str, list[str]] = {}
@@ -78,20 +78,22 @@ class Whole:
                 linked |= {path, result.real}
                 if path in places and _may_speak_for(result.real, path, jobs[places[path]].around.root):
                     users.setdefault(path, []).append(result.real)
-        numbers = sorted(places[path] for path in users if path in self._flagged)
-        again = [_with_importers(jobs[number], users[jobs[number].real]) for number in numbers]
+        numbers = sorted(places[path] for path in users.keys() | taken if path in self._flagged)
+        again = [_with_importers(jobs[number], users.get(jobs[number].real, ())) for number in numbers]
         for number, result in zip(numbers, self._examine(again) if again else (), strict=True):
             results[number] = replace(result, visited=results[number].visited)
         return linked
 
-    def _take_unasked(self, jobs: list[Job], results: list[FileResult], visits: Sequence[FileResult]) -> None:
-        """Add the files that do not name Fabric, and in which what others do with them may be wrong."""
-        known = {job.real for job in jobs}
+    def _take_unasked(self, jobs: list[Job], results: list[FileResult], visits: Sequence[FileResult]) -> set[str]:
+        """Add the files that do not matter by themselves, and in which something may be wrong; gives their paths."""
+        known, taken = {job.real for job in jobs}, set[str]()
         for path in sorted({path for result in visits for path, found in result.visited if found} - known):
             job = self._unasked(path)
             if job is not None:
                 jobs.append(_beside(job, dict(jobs[0].around.beside)))
                 results.append(untouched(job))
+                taken.add(path)
+        return taken
 
     def _visits(self, jobs: Sequence[Job]) -> list[FileResult]:
         """What the programs call that are not examined themselves, and lead to files that are."""
