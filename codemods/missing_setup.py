@@ -43,7 +43,7 @@ from fabric_fix.finding import Finding, Span
 from fabric_fix.placing import Plan, plans
 from fabric_fix.records import Record
 from fabric_fix.rule import Rule
-from fabric_fix.scopes import same_file
+from fabric_fix.scopes import caller_line, same_file
 from fabric_fix.setups import owners, wants
 from fabric_fix.trial import Trial
 
@@ -162,14 +162,10 @@ def _node_beside(program: Program, call: Call, plan: Plan) -> ast.expr:
 def _message(program: Program, missing: Missing, node: ast.expr) -> str:
     call = missing.calls[0]
     what = f"this `{call.method}`" if node is call.node else f"the `{call.method}` on line {call.node.lineno}"
-    giver = call.frame.call
-    whose = "" if missing.everywhere or node is not call.node or giver is None else f" from line {_line_of(giver)}"
+    giver = caller_line(call)
+    whose = "" if missing.everywhere or node is not call.node or giver is None else f" from line {giver}"
     far = _how_far(program, call, missing.models)
     return f"the model{whose} behind {what} is {far}: Fabric's strategy and precision do not reach it"
-
-
-def _line_of(node: ast.AST) -> int:
-    return int(getattr(node, "lineno", 0))
 
 
 def _doubts(models: list[Obj]) -> list[str]:

@@ -97,6 +97,12 @@ def listed(names: Iterable[str]) -> str:
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 
+def caller_line(event: Call) -> int | None:
+    """The line of the call that leads to the function of an event; None where none is known."""
+    caller = event.frame.call
+    return None if caller is None else getattr(caller, "lineno", None)
+
+
 def same_file(one: ast.AST, other: ast.AST) -> bool:
     """Whether two nodes stand in one file of the project."""
     return getattr(one, "lineno", 0) // SHIFT == getattr(other, "lineno", 0) // SHIFT
