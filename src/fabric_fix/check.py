@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fabric_fix.analysis import known
+from fabric_fix.analysis.events import Backward, Call, NoSync, Setup
 from fabric_fix.analysis.modules import SHIFT
+from fabric_fix.analysis.objects import Obj, Thing, raw
 from fabric_fix.analysis.program import Program, TrialNeededError
 from fabric_fix.analysis.project import Project
 from fabric_fix.deadline import NEVER, Deadline
 from fabric_fix.finding import Finding
 from fabric_fix.records import Record, replace
 from fabric_fix.rule import Rule
+from fabric_fix.setups import owners
 
 _FABRIC = re.compile("abric|LightningLite")
 _STRING = re.compile(r"""(?<!["'])"[^"'\\]+"(?!")|(?<!["'])'[^"'\\]+'(?!')""")
@@ -30,6 +33,8 @@ class CheckResult(Record):
     """Path and digest of the other files that this depends on."""
     gave_up_at: int = 1
     """The line that it had come to then."""
+    is_open: bool = False
+    """Whether models or optimizers come to it from callers that were not seen."""
 
 
 class Surroundings(Record):
@@ -39,6 +44,8 @@ class Surroundings(Record):
     """The folder of its project, if it is in one."""
     importers: tuple[str, ...] = ()
     """The real paths of the programs that use it."""
+    is_shown: bool = False
+    """Something may be found in it, as a look at what it calls has shown, whatever words it has."""
     beside: tuple[tuple[str, bytes], ...] = ()
     """Files, by their real paths, that are to be read as other bytes than are on disk."""
 
@@ -76,7 +83,7 @@ def check_text(
     `strategies` are names as `Fabric(strategy=...)` takes them, which the program must run on beside its own.
     Raises what `ast.parse` raises (`SyntaxError`, `ValueError`, `RecursionError`), and `UnfinishedError`.
     """
-    if not _names_fabric(text) and not around.importers:
+    if not _names_fabric(text) and not around.importers and not around.is_shown:
         ast.parse(text)
         return CheckResult(())
     families, project = _families(strategies), project_of(around)
@@ -86,7 +93,8 @@ def check_text(
         visited = _visited(shallow, rules)
         may_find = shallow.source.number in _homes(shallow, rules) or _may_find(shallow, rules)
         if not shallow.gave_up and not (may_find or (not strategies and _has_hints(shallow))):
-            return CheckResult((), shallow.gave_up, visited, project.dependencies(), shallow.gave_up_at)
+            found_out = project.dependencies()
+            return CheckResult((), shallow.gave_up, visited, found_out, shallow.gave_up_at, _is_open(shallow))
         program = shallow.deepened()
     else:
         program = Program(text, path, families, project, real, importers=around.importers, deadline=deadline)
@@ -146,6 +154,26 @@ def _homes(program: Program, rules: Sequence[type[Rule]]) -> frozenset[int]:
 
 def _asked(program: Program) -> dict[type[Rule], set[int]]:
     return {}
+
+
+def _is_open(program: Program) -> bool:
+    """Whether a model or an optimizer that is set up or trained is one that a caller gives who was not seen."""
+    events = (event for event in program.interpreter.events.values() if program.owns(event.node))
+    return any(_is_given(obj) for event in events for obj in _given(event))
+
+
+def _given(event: Call) -> Iterator[Obj]:
+    """The models and optimizers that an event is about."""
+    if isinstance(event, Backward):
+        yield from event.deps
+    if isinstance(event, (Backward, NoSync, Setup)):
+        for argument in event.args:
+            yield from argument.value
+
+
+def _is_given(obj: Obj) -> bool:
+    last = owners(raw(obj))[-1]
+    return isinstance(last, Thing) and last.kind == "param"
 
 
 def _families(strategies: Sequence[str]) -> frozenset[str]:

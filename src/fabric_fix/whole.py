@@ -69,7 +69,10 @@ class Whole:
         visits = [*results, *self._visits(jobs)]
         self._flagged |= {path for result in visits for path, found in result.visited if found}
         taken = self._take_unasked(jobs, results, visits)
-        visits += self._visits_of_others(jobs)
+        others = self._visits_of_others(jobs, {path for result in visits for path, _ in result.visited}, results)
+        self._flagged |= {path for result in others for path, found in result.visited if found}
+        taken |= self._take_unasked(jobs, results, others)
+        visits += others
         places = {job.real: number for number, job in enumerate(jobs)}
         users: dict[str, list[str]] = {}
         linked: set[str] = set()
@@ -90,7 +93,8 @@ class Whole:
         for path in sorted({path for result in visits for path, found in result.visited if found} - known):
             job = self._unasked(path)
             if job is not None:
-                jobs.append(_beside(job, dict(jobs[0].around.beside)))
+                around = replace(job.around, is_shown=True)
+                jobs.append(_beside(replace(job, around=around), dict(jobs[0].around.beside)))
                 results.append(untouched(job))
                 taken.add(path)
         return taken
@@ -105,10 +109,13 @@ class Whole:
                 found += _leading(root, named, others, targets[0])
         return list(self._examine(found)) if found else []
 
-    def _visits_of_others(self, jobs: Sequence[Job]) -> list[FileResult]:
-        """What the files call that do not name Fabric, and lead to one that something is found in."""
+    def _visits_of_others(
+        self, jobs: Sequence[Job], visited: set[str], results: Sequence[FileResult]
+    ) -> list[FileResult]:
+        """What the files call that do not name Fabric, and lead to one that something is or may be found in."""
         found: list[Job] = []
-        for root, targets in _by_root(job for job in jobs if job.real in self._flagged).items():
+        wanted = self._flagged | {result.real for result in results if result.is_open} - visited
+        for root, targets in _by_root(job for job in jobs if job.real in wanted).items():
             known = {job.real for job in jobs} | {file.real for file in self._context(root)}
             others = [file for file in self._mentioned(root, targets) if file.real not in known]
             if others:
