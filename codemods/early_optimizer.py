@@ -12,6 +12,8 @@ Fix
         model = fabric.setup_module(net)              ->      optimizer = SGD(model.parameters())
         optimizer = fabric.setup_optimizers(optimizer)        optimizer = fabric.setup_optimizers(optimizer)
 
+    Of the programs that share a function with the set-up, each is judged by itself.
+
 Safety
     Safe when the optimizer is made by a statement of its own in the same block, from the model's own parameters, and
     nothing on the way down uses it or changes what it is made from. Else it is reported. Where DeepSpeed or XLA can
@@ -36,9 +38,10 @@ from fabric_fix.edits.model import Edit, MoveStatement, Where
 from fabric_fix.finding import Finding, Span
 from fabric_fix.making import made_later, making_problem
 from fabric_fix.rule import Rule
-from fabric_fix.scopes import has_node
+from fabric_fix.scopes import has_node, same_file
 from fabric_fix.setups import (
     Place,
+    argument_values,
     computing_problem,
     creation,
     families,
@@ -61,64 +64,84 @@ class EarlyOptimizer(Rule):
     code = "FF203"
     name = "early-optimizer"
     by_hand = "create it below the set-up by hand"
+    anywhere = True
 
     def check(self, program: Program) -> Iterator[Finding]:
         """Find optimizers of sharded models that were created on the raw model."""
-        for _node, setups in program.setups().items():
-            found = families(setups)
-            wanted = found & known.MODEL_FIRST
-            if setups[0].method != "setup_optimizers" or not wanted or known.joint_only(found):
+        for setups in program.setups().values():
+            if setups[0].method != "setup_optimizers" or known.joint_only(families(setups)):
                 continue
-            for position, optimizer in enumerate(optimizer_arguments(setups)):
-                problem = _early(program, setups, position)
-                if problem is not None:
-                    yield self._judge(program, optimizer, problem, wanted, position, setups)
-                elif _over_several(program, setups, position):
-                    message = f"{wants(wanted, 'shard')} the parameters: create the optimizer after the set-ups"
-                    reason = "it has the parameters of several models: create it below the set-up of the last one"
-                    yield self.report(program, _creation_call(setups, position) or optimizer, message, reason)
+            concerned = [setup for setup in setups if setup.strategies & known.MODEL_FIRST]
+            for position, optimizer in enumerate(optimizer_arguments(setups) if concerned else ()):
+                yield from self._at(program, concerned, position, optimizer)
+
+    def _at(self, program: Program, setups: list[Setup], position: int, optimizer: ast.expr) -> Iterator[Finding]:
+        """What is wrong with one optimizer of a call; programs that share the call can have a fault each."""
+        early: dict[ast.expr, tuple[list[Setup], Obj]] = {}
+        for setup in setups:
+            model = _early(program, setup, position)
+            if model is not None:
+                early.setdefault(_node(program, setup, position, optimizer, model), ([], model))[0].append(setup)
+        for node, (faulty, model) in early.items():
+            yield self._judge(program, node, optimizer, model, position, faulty)
+        wanted = families(setups) & known.MODEL_FIRST
+        if not early and any(_over_several(program, setup, position) for setup in setups):
+            message = f"{wants(wanted, 'shard')} the parameters: create the optimizer after the set-ups"
+            reason = "it has the parameters of several models: create it below the set-up of the last one"
+            yield self.report(program, _creation_call(setups, position) or optimizer, message, reason)
 
     def _judge(
         self,
         program: Program,
+        node: ast.expr,
         optimizer: ast.expr,
         model: Obj,
-        wanted: frozenset[str],
         position: int,
         setups: list[Setup],
     ) -> Finding:
         call, of_model = next(iter(setups_of_model(program, model).items()))
         made = _creation_call(setups, position)
-        node = made if made is not None and program.owns(made) else optimizer if made is not None else call
-        message = f"{wants(wanted, 'shard')} the parameters: create the optimizer after `{of_model[0].method}`"
-        place = place_of_setup(program, call, of_model)
-        edits = place if isinstance(place, str) else _moving(program, place, optimizer)
+        whose = f" of line {made.lineno}" if made is not None and node is optimizer else ""
+        wanted = wants(families(setups) & known.MODEL_FIRST, "shard")
+        message = f"{wanted} the parameters: create the optimizer{whose} after `{of_model[0].method}`"
+        if not program.owns(node) or not program.deep:
+            return self.report(program, node, message, self.by_hand)  # to be told, and not to be tried out
+        place = place_of_setup(program, call, program.setups()[call])
+        edits = place if isinstance(place, str) else _moving(program, place, optimizer, made)
         if isinstance(edits, str):
             return self.report(program, node, message, edits)
         return made_later(self, program, node, message, "Create the optimizer below the set-up of its model", edits)
 
 
-def _over_several(program: Program, setups: list[Setup], position: int) -> bool:
+def _node(program: Program, setup: Setup, position: int, optimizer: ast.expr, model: Obj) -> ast.expr:
+    """What a finding is about: the creation where it stands in one file with a set-up, else the set-up."""
+    call = next(iter(setups_of_model(program, model)))
+    made = _creation_call([setup], position)
+    if made is None:
+        return call
+    return made if same_file(made, optimizer) or same_file(made, call) else optimizer
+
+
+def _over_several(program: Program, setup: Setup, position: int) -> bool:
     """Whether an optimizer was created on several models, all of which were set up only later."""
-    models = max((models_of(program, [setup], position) for setup in setups), key=len)
+    models = models_of(program, [setup], position)
     if len(models) < 2 or not models <= program.set_up_models():
         return False
-    return all(_raw_when_created(program, setups, position, model) for model in models)
+    return all(_raw_when_created(program, [setup], position, model) for model in models)
 
 
-def _early(program: Program, setups: list[Setup], position: int) -> Obj | None:
+def _early(program: Program, setup: Setup, position: int) -> Obj | None:
     """The model that an optimizer was created on before its set-up; None when it was not, or is not known."""
-    models = models_of(program, setups, position)
+    models = models_of(program, [setup], position)
     if not models or not _are_one(program, models):
         return None
     model = min(models, key=lambda obj: getattr(getattr(obj, "node", None), "lineno", 0))
-    for setup in setups:
-        positional = [argument for argument in setup.args if argument.name is None]
-        for obj in positional[position].value if position < len(positional) else ():
-            inner = raw(obj)
-            if isinstance(inner, (Thing, Instance)) and any(isinstance(dep, Wrapped) for dep in inner.deps):
-                return None
-    return model if all(_raw_when_created(program, setups, position, one) for one in models) else None
+    values = argument_values(setup)
+    for obj in values[position] if position < len(values) else ():
+        inner = raw(obj)
+        if isinstance(inner, (Thing, Instance)) and any(isinstance(dep, Wrapped) for dep in inner.deps):
+            return None
+    return model if all(_raw_when_created(program, [setup], position, one) for one in models) else None
 
 
 def _are_one(program: Program, models: Collection[Obj]) -> bool:
@@ -169,9 +192,10 @@ def _creation_call(setups: list[Setup], position: int) -> ast.Call | None:
     return None
 
 
-def _moving(program: Program, place: Place, optimizer: ast.expr) -> list[Edit] | str:
-    """The edits that move the creation below the model's set-up; or why it stays."""
-    made = creation(program, optimizer, place)
+def _moving(program: Program, place: Place, optimizer: ast.expr, call: ast.Call | None) -> list[Edit] | str:
+    """The edits that move the creation, by a call, below the model's set-up; or why it stays."""
+    is_near = program.syntax.function(optimizer) is program.syntax.function(place.statement)
+    made = creation(program, optimizer, place) if is_near and same_file(optimizer, place.call) else _apart(place, call)
     if isinstance(made, str):
         return made
     model = module_argument(place.setups[0])
@@ -188,3 +212,11 @@ def _moving(program: Program, place: Place, optimizer: ast.expr) -> list[Edit] |
         return f"the optimizer cannot be created later, as {problem}"
     edits = renamed([made.value], source, target) if source != target else []
     return [*edits, MoveStatement(Span.of(made), Span.of(place.statement), Where.AFTER)]
+
+
+def _apart(place: Place, call: ast.Call | None) -> ast.Assign | str:
+    """The statement beside a model's set-up that makes an optimizer which is set up in another function."""
+    for statement in place.block[: place.index]:
+        if isinstance(statement, ast.Assign) and statement.value is call and len(statement.targets) == 1:
+            return statement
+    return "the optimizer is set up in another function and not made beside the model's set-up, so it cannot be moved"

@@ -41,7 +41,7 @@ from fabric_fix.edits.model import Edit, InsertStatement, RemoveStatement, Where
 from fabric_fix.finding import Finding, Span
 from fabric_fix.records import Record
 from fabric_fix.rule import Rule
-from fabric_fix.scopes import statement_in
+from fabric_fix.scopes import caller_line, statement_in
 from fabric_fix.segments import lines_of, segment
 from fabric_fix.trial import Trial
 
@@ -76,14 +76,20 @@ class ForwardOutsideSync(Rule):
             block = _block_of(program, node)
             if block is None or events[0].via != "fabric" or not any(_synchronises(event) for event in events):
                 continue
-            splits = [_split(program, event, block) for event in events]
-            found = [split for split in splits if split is not None]
-            if found and len(found) == len(events):
-                yield self._judge(program, node, found[0])
+            splits = {event: _split(program, event, block) for event in events}
+            found = [split for event, split in splits.items() if split is not None and _synchronises(event)]
+            if found:
+                other = next((event for event, split in splits.items() if split is None), None)
+                yield self._judge(program, node, found[0], other)
 
-    def _judge(self, program: Program, node: ast.Call, split: Split) -> Finding:
+    def _judge(self, program: Program, node: ast.Call, split: Split, other: NoSync | None) -> Finding:
+        """`other` is the call in a context where the forward is not seen to stand outside."""
         message = "only the backward stands under `no_backward_sync`: gradients are synchronised all the same"
         problem = _problem(program, node, split)
+        if problem is None and other is not None:
+            giver = caller_line(other)
+            whose = "another call" if giver is None else f"line {giver}"
+            problem = f"{whose} runs it with another model or loss: see that the forward can move in for that, too"
         if problem is not None:
             return self.report(program, node, message, problem)
         moved = _moved(program, split)
@@ -98,7 +104,7 @@ class ForwardOutsideSync(Rule):
         failure = Trial(program, edits).failure()
         if failure is not None:
             return self.report(program, node, message, failure)
-        stepped = any(backward.steps for backward in program.backwards()[split.backward])
+        stepped = all(backward.steps for backward in program.backwards()[split.backward])
         doubts = [] if stepped else ["the source does not show when an optimizer steps after it"]
         return self.fixed(program, node, message, "Move the forward in", edits, doubts)
 

@@ -15,6 +15,9 @@ Fix
             fabric.backward(model(x).sum())                for x in data:
                                                                fabric.backward(model(x).sum())
 
+    Where several programs share the function that goes backward, each that forgets the set-up has a finding in the file
+    that it belongs in, and the others have none.
+
 Safety
     Safe when the model surely is raw, it and its optimizers have names there, and no later use could tell the
     wrapped objects. Unsafe when the model comes from a function that the file does not show. No fix when one optimizer
@@ -27,7 +30,7 @@ Read in `lightning/fabric/fabric.py` (`backward`, `no_backward_sync`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Backward, Call, NoSync
@@ -37,8 +40,10 @@ from fabric_fix.analysis.program import Program
 from fabric_fix.certainty import has_parameters, surely_raw
 from fabric_fix.edits.model import Edit, InsertStatement
 from fabric_fix.finding import Finding, Span
-from fabric_fix.placing import no_place, plans
+from fabric_fix.placing import Plan, no_place, plans
+from fabric_fix.records import Record
 from fabric_fix.rule import Rule
+from fabric_fix.scopes import caller_line, same_file
 from fabric_fix.setups import owners, wants
 from fabric_fix.trial import Trial
 
@@ -49,65 +54,94 @@ class MissingSetup(Rule):
     code = "FF104"
     name = "missing-setup"
     by_hand = "set the model up where it is made, and use what that returns"
+    anywhere = True
 
     def check(self, program: Program) -> Iterator[Finding]:
-        """Find raw models behind `backward` and `no_backward_sync`."""
+        """Find raw models behind `backward` and `no_backward_sync`, each in the file that can set it up."""
         seen: set[Obj] = set()
-        events: list[tuple[Call, list[Obj]]] = []
-        for kind in (program.own(program.backwards()), program.own(program.no_syncs())):
-            for _node, calls in kind.items():
-                models = [_never_set_up(program, call) for call in calls]
-                if models and all(models):  # in every context
-                    events.append((calls[0], list(dict.fromkeys(m for found in models for m in found))))
-        if not events or _averages_by_hand(program):
-            return
-        reported: set[tuple[ast.Call, str]] = set()
-        for call, found in sorted(events, key=lambda pair: (pair[0].node.lineno, pair[0].node.col_offset)):
-            for group in _alternatives(program, found):
-                if seen.issuperset(group):
-                    continue
-                seen.update(group)
-                finding = self._judge(program, call, group)
-                if finding.fix is not None or (call.node, finding.message) not in reported:
-                    reported.add((call.node, finding.message))
-                    yield finding
+        reported: set[tuple[int, int, str | None]] = set()
+        for missing in _missing(program):
+            if seen.issuperset(missing.models):
+                continue
+            seen.update(missing.models)
+            finding = self._judge(program, missing)
+            place = (finding.span.line, finding.span.column, finding.reason)
+            if finding.fix is not None or place not in reported:
+                reported.add(place)
+                yield finding
 
-    def _judge(self, program: Program, call: Call, models: list[Obj]) -> Finding:
-        node = call.node
-        message = f"the model behind this `{call.method}` is {_how_far(program, call, models)}"
-        message += ": Fabric's strategy and precision do not reach it"
+    def _judge(self, program: Program, missing: Missing) -> Finding:
+        call, models = missing.calls[0], missing.models
         optimizers = list(dict.fromkeys(o for model in models for o in _optimizers_of(program, model)))
         problem = _problem(program, call, models, optimizers)
+        candidates = plans(program, call, models, optimizers)
+        plan = next(candidates, None)
+        node = call.node if plan is None else _node_beside(program, call, plan)
+        message = _message(program, missing, node)
         if problem is not None:
             return self.report(program, node, message, problem)
         reason = no_place(program, call, models, optimizers)
-        for plan in plans(program, call, models, optimizers):
+        if not program.owns(node) or not program.deep:  # to be told, and not to be tried out
+            return self.report(program, node, message, reason)
+        while plan is not None:
             edits: list[Edit] = [InsertStatement(Span.of(plan.anchor), plan.where, plan.code)]
-            if not program.owns(plan.anchor):  # of another file: to be told, and not to be tried out
+            if not program.owns(plan.anchor):
                 return self.fixed(program, node, message, f"Insert `{plan.code}`", edits)
             trial = Trial(program, edits)
-            failure = trial.failure() or _ineffective(trial, node)
+            failure = trial.failure() or _ineffective(trial, missing.calls)
             if failure is None:
-                hazards = (
-                    []
-                    if all(surely_raw(model) for model in models)
-                    else ["the source does not show that the model is a raw one"]
-                )
                 return self.fixed(
                     program,
                     node,
                     message,
                     f"Insert `{plan.code}`",
                     edits,
-                    [*trial.hazards(), *trial.captures(trial.inserted_setups()), *hazards],
+                    [*trial.hazards(), *trial.captures(trial.inserted_setups()), *_doubts(models)],
                 )
-            reason = failure
+            reason, plan = failure, next(candidates, None)
         return self.report(program, node, message, reason)
 
 
-def _averages_by_hand(program: Program) -> bool:
-    """Whether the program averages gradients or parameters itself, so that no strategy is wanted to."""
-    for node in ast.walk(program.tree):
+class Missing(Record):
+    """Models that go by one name and that nothing sets up, with the calls that work on them."""
+
+    models: list[Obj]
+    calls: Sequence[Call]
+    """Calls of one place, each in a context that is faulty; the first is the one to speak of."""
+    everywhere: bool
+    """Whether the place is faulty in every context that it runs in."""
+
+
+def _missing(program: Program) -> list[Missing]:
+    """The faults, in the order of the calls: programs that share a function have one each."""
+    found: list[Missing] = []
+    for kind in (program.backwards(), program.no_syncs()):
+        for calls in kind.values():
+            faulty = {call: models for call in calls if (models := _never_set_up(program, call))}
+            for group in _alternatives(program, dict.fromkeys(m for models in faulty.values() for m in models)):
+                concerned = [call for call, models in faulty.items() if not set(group).isdisjoint(models)]
+                if not any(_averages_by_hand(program, call) for call in concerned):
+                    found.append(Missing(group, concerned, len(faulty) == len(calls)))
+    return sorted(found, key=lambda one: (one.calls[0].node.lineno, one.calls[0].node.col_offset))
+
+
+def _averages_by_hand(program: Program, call: Call) -> bool:
+    """Whether a program averages gradients or parameters itself, so that no strategy is wanted to."""
+    known = program.once(_known_to_average)
+    for source in {frame.source.path: frame.source for frame in call.frame.chain()}.values():
+        if source.path not in known:
+            known[source.path] = _averages(source.tree)
+        if known[source.path]:
+            return True
+    return False
+
+
+def _known_to_average(program: Program) -> dict[str, bool]:
+    return {}
+
+
+def _averages(tree: ast.Module) -> bool:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("all_reduce", "all_gather", "broadcast"):
             parts = [part for argument in node.args for part in ast.walk(argument)]
             if any(isinstance(part, ast.Attribute) and part.attr in ("grad", "data") for part in parts):
@@ -115,7 +149,31 @@ def _averages_by_hand(program: Program) -> bool:
     return False
 
 
-def _alternatives(program: Program, models: list[Obj]) -> list[list[Obj]]:
+def _node_beside(program: Program, call: Call, plan: Plan) -> ast.expr:
+    """What a finding is about, in the file that its set-up goes into: the call, or what leads to it from there."""
+    if same_file(call.node, plan.anchor):
+        return call.node
+    for frame in call.frame.chain():
+        if isinstance(frame.call, ast.expr) and same_file(frame.call, plan.anchor):
+            return frame.call
+    return next((part for part in ast.walk(plan.anchor) if isinstance(part, ast.expr)), call.node)
+
+
+def _message(program: Program, missing: Missing, node: ast.expr) -> str:
+    call = missing.calls[0]
+    what = f"this `{call.method}`" if node is call.node else f"the `{call.method}` on line {call.node.lineno}"
+    giver = caller_line(call)
+    whose = "" if missing.everywhere or node is not call.node or giver is None else f" from line {giver}"
+    far = _how_far(program, call, missing.models)
+    return f"the model{whose} behind {what} is {far}: Fabric's strategy and precision do not reach it"
+
+
+def _doubts(models: list[Obj]) -> list[str]:
+    is_sure = all(surely_raw(model) for model in models)
+    return [] if is_sure else ["the source does not show that the model is a raw one"]
+
+
+def _alternatives(program: Program, models: Iterable[Obj]) -> list[list[Obj]]:
     """The models in groups of those that go by one name: made in different branches, say."""
     groups: list[list[Obj]] = []
     for model in models:
@@ -269,14 +327,14 @@ def wrapped_optimizers(program: Program, optimizer: Obj) -> bool:
     return False
 
 
-def _ineffective(trial: Trial, node: ast.Call) -> str | None:
+def _ineffective(trial: Trial, calls: Sequence[Call]) -> str | None:
     """Whether the raw objects go on being used elsewhere after the inserted set-up, or before it at the call itself."""
     inserted = trial.inserted_setups()
     left = trial.left_raw(inserted)
     if left:
         line = getattr(left[0].node, "lineno", left[0].stmt.lineno)
         return f"the raw object is also held elsewhere, and used on line {line}: set it up before it is passed on"
-    if not trial.used_wrapped(inserted) or not trial.covers(node):
+    if not trial.used_wrapped(inserted) or not all(map(trial.covers, calls)):
         return "a set-up once model and optimizer exist would not reach this call: set the model up before it"
     return None
 

@@ -10,7 +10,7 @@ Fix
 
 Safety
     Safe: only the wrapped model works there. Only reported when it has no name at the call, or when a submodule of the
-    model is passed (Fabric synchronises whole models).
+    model is passed (Fabric synchronises whole models), or when only some of the programs that share the call pass it.
 
 Read in `lightning/fabric/wrappers.py` (`_FabricModule`) and `fabric.py` (`no_backward_sync`, `backward`).
 """
@@ -26,6 +26,7 @@ from fabric_fix.certainty import wrapped_argument
 from fabric_fix.edits.model import ReplaceExpression
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
+from fabric_fix.scopes import caller_line
 
 
 class UnwrappedArgument(Rule):
@@ -50,13 +51,17 @@ class UnwrappedArgument(Rule):
         for event in events:
             found = _module(event)
             values[event] = found.value if found is not None else frozenset()
-        if argument is None or not all(_inside(value) for value in values.values()):
+        faulty = [event for event, value in values.items() if _inside(value)]
+        if argument is None or not faulty:
             return None
         node = events[0].node
         message = f"`{events[0].method}` wants the model that `fabric.setup` returned, not what is inside it"
-        if any(isinstance(obj, Thing) for value in values.values() for obj in value):
+        if any(isinstance(obj, Thing) for event in faulty for obj in values[event]):
             return self.report(program, node, message, "a part of the model is passed: pass the whole set-up model")
         name = wrapped_argument(program, events, argument.node, values)
+        giver = caller_line(faulty[0])
+        if name is None and giver is not None and len(faulty) < len(events):
+            return self.report(program, node, message, f"line {giver} passes it: pass the set-up model there")
         if name is None:
             return self.report(program, node, message, "the wrapped model has no name here: pass it to this function")
         return self.fixed(program, node, message, f"Pass `{name}`", [ReplaceExpression(Span.of(argument.node), name)])

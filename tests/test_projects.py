@@ -17,7 +17,7 @@ from fabric_fix.run import Mode, Run
 from tests.cases import Case, load_cases
 
 Said = dict[str, list[dict[str, Any]]]
-Look = Callable[[Path, list[str], Case], Said]
+Look = Callable[..., Said]
 
 
 def has_several_files(case: Case) -> bool:
@@ -31,13 +31,13 @@ PROJECTS = [case for case in load_cases() if has_several_files(case)]
 def look(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Look:
     """The findings of a run, by file."""
 
-    def run(folder: Path, names: list[str], case: Case) -> Said:
+    def run(folder: Path, names: list[str], case: Case, no_cache: bool = True) -> Said:
         monkeypatch.chdir(folder)
         options = case.options
         strategies = tuple(b for a, b in pairwise(options) if a == "--strategy")
         settings = Settings(
             output_format="json",
-            no_cache=True,
+            no_cache=no_cache,
             strategy=strategies or None,
             unsafe_fixes=True if "--unsafe-fixes" in options else None,
         )
@@ -78,3 +78,20 @@ def test_a_project_below_a_folder_of_tests_is_told_the_same_from_outside(name: s
 def test_there_are_projects_and_some_have_findings() -> None:
     assert len(PROJECTS) > 100
     assert sum(bool(case.findings) for case in PROJECTS) > 60
+
+
+@pytest.mark.parametrize("case", [case for case in PROJECTS if case.findings], ids=lambda case: case.name)
+def test_what_is_known_of_a_file_does_not_outlive_a_change_to_those_that_use_it(
+    case: Case, tmp_path: Path, look: Look
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(case.input, folder)
+    (folder / ".git").mkdir(exist_ok=True)
+    told = set(look(folder, ["."], case))
+    others = [path for path in folder.rglob("*.py") if path.relative_to(folder).as_posix() not in told]
+    for path in others:
+        path.write_text("")
+    look(folder, ["."], case, no_cache=False)
+    for path in others:
+        shutil.copy(case.input / path.relative_to(folder), path)
+    assert look(folder, ["."], case, no_cache=False) == look(folder, ["."], case)

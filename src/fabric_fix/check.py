@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fabric_fix.analysis import known
+from fabric_fix.analysis.events import Backward, Call, NoSync, Setup
 from fabric_fix.analysis.modules import SHIFT
+from fabric_fix.analysis.objects import Obj, Thing, raw
 from fabric_fix.analysis.program import Program, TrialNeededError
 from fabric_fix.analysis.project import Project
 from fabric_fix.deadline import NEVER, Deadline
 from fabric_fix.finding import Finding
 from fabric_fix.records import Record, replace
 from fabric_fix.rule import Rule
+from fabric_fix.setups import owners
 
 _FABRIC = re.compile("abric|LightningLite")
 _STRING = re.compile(r"""(?<!["'])"[^"'\\]+"(?!")|(?<!["'])'[^"'\\]+'(?!')""")
@@ -30,6 +33,8 @@ class CheckResult(Record):
     """Path and digest of the other files that this depends on."""
     gave_up_at: int = 1
     """The line that it had come to then."""
+    is_open: bool = False
+    """Whether models or optimizers come to it from callers that were not seen."""
 
 
 class Surroundings(Record):
@@ -39,6 +44,8 @@ class Surroundings(Record):
     """The folder of its project, if it is in one."""
     importers: tuple[str, ...] = ()
     """The real paths of the programs that use it."""
+    is_shown: bool = False
+    """Something may be found in it, as a look at what it calls has shown, whatever words it has."""
     beside: tuple[tuple[str, bytes], ...] = ()
     """Files, by their real paths, that are to be read as other bytes than are on disk."""
 
@@ -76,7 +83,7 @@ def check_text(
     `strategies` are names as `Fabric(strategy=...)` takes them, which the program must run on beside its own.
     Raises what `ast.parse` raises (`SyntaxError`, `ValueError`, `RecursionError`), and `UnfinishedError`.
     """
-    if not _names_fabric(text) and not around.importers:
+    if not _names_fabric(text) and not around.importers and not around.is_shown:
         ast.parse(text)
         return CheckResult(())
     families, project = _families(strategies), project_of(around)
@@ -84,8 +91,10 @@ def check_text(
     if not around.importers:
         shallow = Program(text, path, families, project, real, deep=False, deadline=deadline)
         visited = _visited(shallow, rules)
-        if not shallow.gave_up and not (_may_find(shallow, rules) or (not strategies and _has_hints(shallow))):
-            return CheckResult((), shallow.gave_up, visited, project.dependencies(), shallow.gave_up_at)
+        may_find = shallow.source.number in _homes(shallow, rules) or _may_find(shallow, rules)
+        if not shallow.gave_up and not (may_find or (not strategies and _has_hints(shallow))):
+            found_out = project.dependencies()
+            return CheckResult((), shallow.gave_up, visited, found_out, shallow.gave_up_at, _is_open(shallow))
         program = shallow.deepened()
     else:
         program = Program(text, path, families, project, real, importers=around.importers, deadline=deadline)
@@ -115,18 +124,56 @@ def check_text(
 def visited_by(
     text: str, path: str, rules: Sequence[type[Rule]], strategies: tuple[str, ...], real: str, around: Surroundings
 ) -> CheckResult:
-    """Which files a program calls, and whether that may show faults in them; nothing of its own."""
+    """Which files a program calls, and whether that may show faults in them; itself, when it shows one there."""
     project = project_of(around)
-    visited = _visited(Program(text, path, _families(strategies), project, real, deep=False), rules)
-    return CheckResult((), None, visited, project.dependencies())
+    program = Program(text, path, _families(strategies), project, real, deep=False)
+    visited = _visited(program, rules)
+    own = ((real, True),) if program.source.number in _homes(program, rules) else ()
+    return CheckResult((), None, (*visited, *own), project.dependencies())
 
 
 def _visited(program: Program, rules: Sequence[type[Rule]]) -> tuple[tuple[str, bool], ...]:
-    found = {module.path: _may_find(program.seen_in(module), rules) for module in program.visited()}
+    modules, homes = program.visited(), _homes(program, rules)
+    found = {one.path: one.number in homes or _may_find(program.seen_in(one), rules) for one in modules}
     if program.gave_up:  # what it would have come to as well
         for path in program.project.modules.reach(program.source.path):
             found.setdefault(path, False)
     return tuple(sorted(found.items()))
+
+
+def _homes(program: Program, rules: Sequence[type[Rule]]) -> frozenset[int]:
+    """The numbers of the files that those rules may have something to say of which look at all files at once."""
+    if not program.interpreter.events:
+        return frozenset()
+    asked = program.once(_asked)
+    for rule in rules:
+        if rule.anywhere and rule not in asked:
+            asked[rule] = {finding.span.line // SHIFT for finding in rule().check(program)}
+    return frozenset().union(*asked.values())
+
+
+def _asked(program: Program) -> dict[type[Rule], set[int]]:
+    return {}
+
+
+def _is_open(program: Program) -> bool:
+    """Whether a model or an optimizer that is set up or trained is one that a caller gives who was not seen."""
+    events = (event for event in program.interpreter.events.values() if program.owns(event.node))
+    return any(_is_given(obj) for event in events for obj in _given(event))
+
+
+def _given(event: Call) -> Iterator[Obj]:
+    """The models and optimizers that an event is about."""
+    if isinstance(event, Backward):
+        yield from event.deps
+    if isinstance(event, (Backward, NoSync, Setup)):
+        for argument in event.args:
+            yield from argument.value
+
+
+def _is_given(obj: Obj) -> bool:
+    last = owners(raw(obj))[-1]
+    return isinstance(last, Thing) and last.kind == "param"
 
 
 def _families(strategies: Sequence[str]) -> frozenset[str]:
@@ -141,7 +188,7 @@ def _may_find(program: Program, rules: Sequence[type[Rule]]) -> bool:
     if not any(program.owns(event.node) for event in program.interpreter.events.values()):
         return False  # nothing that a rule could ask about
     try:
-        return any(True for rule in rules for _ in rule().check(program))
+        return any(True for rule in rules if not rule.anywhere for _ in rule().check(program))
     except TrialNeededError:
         return True
     except (LookupError, ValueError):  # a rule that reads the text, in a file that is only looked at from aside

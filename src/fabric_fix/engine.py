@@ -112,6 +112,8 @@ class FileResult(Record):
     """How many more findings there are once the fixes are made, if the job was to look only."""
     visited: tuple[tuple[str, bool], ...] = ()
     """The real paths of the other files whose functions it calls, and whether that may show faults in them."""
+    is_open: bool = False
+    """Whether models or optimizers come to it from callers that were not seen."""
     consulted: tuple[tuple[str, str], ...] = ()
     """Path and digest (`digests.ABSENT` where nothing was) of the other files that this depends on."""
     transient: bool = False
@@ -201,6 +203,7 @@ class _Repair:
         self._fixes: list[MadeFix] = []
         self._problems: list[Problem] = []
         self._visited: dict[str, bool] = {}
+        self._is_open = False
         self._is_transient = False
         self.consulted: dict[tuple[str, str], None] = {}
         """Other files that the result depends on; one that changed meanwhile is there twice, and never right again."""
@@ -238,6 +241,7 @@ class _Repair:
         )
         for path, found in result.visited:  # with its fixes made, it may show more of the others
             self._visited[path] = found or self._visited.get(path, False)
+        self._is_open = self._is_open or result.is_open
         self.consulted.update(dict.fromkeys(result.consulted))
         if result.gave_up and text != self._source.text:
             raise UnfinishedError(f"with its fixes made, it {result.gave_up}", GIVEN_UP)
@@ -339,6 +343,7 @@ class _Repair:
             tuple(self._fixes),
             tuple(self._problems),
             visited=tuple(self._visited.items()),
+            is_open=self._is_open,
             consulted=tuple(self.consulted),
             transient=self._is_transient,
         )

@@ -27,7 +27,9 @@ from fabric_fix.telling import (
 )
 
 Spot = tuple[int, int, int, int, bool]
-Position = tuple[int, int, int, int, str, str, tuple[tuple[int, int], ...]]
+Chain = tuple[tuple[int, int], ...]
+"""The places of the calls through which something is reached."""
+Position = tuple[int, int, int, int, str, str, Chain]
 
 WORKING = frozenset({"call", "sync", "backward", "iterate", "step", "clip", "store", "load"})
 """Uses that only do their work on the wrapped object."""
@@ -295,10 +297,11 @@ class Outlook:
         )
 
     @cached_property
-    def uncovered(self) -> set[Spot]:
-        """The `backward` and `no_backward_sync` calls that do not work on wrapped models only, in every context."""
-        backwards = {spot_of(node) for node, seen in self.after.backwards().items() if any(map(_has_raw, seen))}
-        return backwards | {spot_of(node) for node, seen in self.after.no_syncs().items() if any(map(_has_raw, seen))}
+    def uncovered(self) -> set[tuple[Spot, Chain]]:
+        """The `backward` and `no_backward_sync` calls that do not work on wrapped models only, each in its context."""
+        calls: list[Call] = [call for seen in self.after.backwards().values() for call in seen]
+        calls += [call for seen in self.after.no_syncs().values() for call in seen]
+        return {call_position(call) for call in calls if _has_raw(call)}
 
     @cached_property
     def used_wrapped(self) -> set[Spot]:
@@ -377,7 +380,12 @@ def position(use: Use) -> Position | None:
     return None if new else (line, column, end_line, end_column, use.kind, use.detail, _context(use))
 
 
-def _context(use: Use) -> tuple[tuple[int, int], ...]:
-    """The calls through which a use is reached, by their places: the same before and after a fix."""
+def call_position(call: Call) -> tuple[Spot, Chain]:
+    """Where a call stands and how it is reached."""
+    return spot_of(call.node), _context(call)
+
+
+def _context(use: Use | Call) -> Chain:
+    """The calls through which something is reached, by their places: the same before and after a fix."""
     calls = [frame.call for frame in use.frame.chain() if frame.call is not None]
     return tuple((getattr(call, "lineno", 0), getattr(call, "col_offset", 0)) for call in calls)

@@ -167,12 +167,16 @@ def _conditions(program: Program, frame: Frame, call: Call, fabric: str) -> list
         for (other, p), s in program.interpreter.bindings.get(f, {}).items()
         if other is frame and p == fabric
     ]
-    for event in program.interpreter.events.values():
-        if type(event) is Call and event.method == "launch" and event.fabrics & call.fabrics:
+    for event in program.once(_launches):
+        if event.fabrics & call.fabrics:
             statement = statement_in(event.frame, event.stmt, frame)
             if statement is not None and not any(argument.name is None for argument in event.args):
                 found.append(statement)
     return found
+
+
+def _launches(program: Program) -> list[Call]:
+    return [event for event in program.interpreter.events.values() if type(event) is Call and event.method == "launch"]
 
 
 def _unbound(call: Call, frame: Frame, names: tuple[str, ...]) -> bool:
@@ -183,13 +187,23 @@ def _unbound(call: Call, frame: Frame, names: tuple[str, ...]) -> bool:
 
 def _first_telling(program: Program, frame: Frame, block: list[ast.stmt], objs: set[Obj], last: int) -> int | None:
     found: list[int] = []
-    for use in program.uses():
-        if use.obj in objs and _tells(use):
+    telling = program.once(_telling)
+    for obj in objs:
+        for use in telling.get(obj, ()):
             statement = statement_in(use.frame, use.stmt, frame)
             index = program.syntax.in_block(statement, block) if statement is not None else None
             if index is not None and index > last:
                 found.append(index)
     return min(found) if found else None
+
+
+def _telling(program: Program) -> dict[Obj, list[Use]]:
+    """By object: the uses that can tell a set-up one from a raw one."""
+    found: dict[Obj, list[Use]] = {}
+    for use in program.uses():
+        if _tells(use):
+            found.setdefault(use.obj, []).append(use)
+    return found
 
 
 def _tells(use: Use) -> bool:
@@ -202,10 +216,15 @@ def _last_scheduler(
     program: Program, frame: Frame, block: list[ast.stmt], optimizers: set[Obj], last: int, first: int | None
 ) -> int:
     """The last statement that makes a scheduler on the raw optimizer: DeepSpeed's wrapped one is refused there."""
-    for use in program.uses():
-        if use.obj in optimizers and use.kind == "input" and known.is_scheduler_class(use.detail):
+    for use in program.once(_schedulers):
+        if use.obj in optimizers:
             statement = statement_in(use.frame, use.stmt, frame)
             index = program.syntax.in_block(statement, block) if statement is not None else None
             if index is not None and index > last and (first is None or index < first):
                 last = index
     return last
+
+
+def _schedulers(program: Program) -> list[Use]:
+    """The uses that make schedulers."""
+    return [use for use in program.uses() if use.kind == "input" and known.is_scheduler_class(use.detail)]

@@ -28,6 +28,10 @@ def sorted_out(data: bytes) -> tuple[bool, bool]:
     return relevant, (names or b"strategy" in data) and b"import" in data
 
 
-def is_trained(data: bytes) -> bool:
-    """Whether a file goes backward: if a Fabric program uses it, that matters although it does not name Fabric."""
-    return b".backward(" in data or b".no_backward_sync(" in data
+def can_be_wrong(data: bytes) -> bool:
+    """Whether something may be found in a file because of what others do: it can give them a Fabric, or goes backward.
+
+    The latter matters if a Fabric program uses it.
+    """
+    gives = b"import" in data and names_fabric(data)
+    return gives or b".backward(" in data or b".no_backward_sync(" in data or b".no_sync(" in data

@@ -85,8 +85,8 @@ class Recall:
         yield from unasked
 
     def _tied(self, result: FileResult, root: str) -> FileResult:
-        """A result that says which files decide about it: when something is found, any that comes to use the file."""
-        if not result.outcomes:
+        """A result that says which files decide about it: any that comes to use the file, when that matters."""
+        if not result.outcomes and not result.is_open:
             return result
         files = self._project_files(root)
         if len(files) > MOST_FILES:

@@ -30,6 +30,11 @@ class Rule:
     """Stable code, such as "FF101"."""
     name: ClassVar[str]
     """Kebab-case name; the module's name with `-` for `_`, and the name of the folder under `fixtures/`."""
+    anywhere: ClassVar[bool] = False
+    """Whether it finds what is wrong in any file of the program, also where no event stands, and not in one file only.
+
+    Its findings have the line of the file that they belong to. It tries nothing out but for the file that is asked
+    about, and only if `program.deep`."""
     by_hand: ClassVar[str] = ""
     """What to do where there is no fix and the reason does not say it, in the imperative."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fabric_fix.config import ConfigError, Configs, Settings
 from fabric_fix.deadline import PER_FILE, end_of
-from fabric_fix.prefilter import is_trained, sorted_out
+from fabric_fix.prefilter import can_be_wrong, sorted_out
 from fabric_fix.problem import Problem, os_reason
 from fabric_fix.records import replace
 from fabric_fix.streams import emit, read_input, say
@@ -167,7 +167,7 @@ class Run:
 
     def _request(self, candidate: Candidate, data: bytes, status: os.stat_result | None = None) -> Request | None:
         relevant, decides = sorted_out(data)
-        relevant = relevant or (candidate.named and is_trained(data))
+        relevant = relevant or (candidate.named and can_be_wrong(data))
         if relevant or decides:
             self._seen.append((candidate, data))
         if not relevant:
@@ -269,8 +269,6 @@ class Run:
             with open(real, "rb", buffering=0) as stream:
                 data = stream.read()
         except OSError:
-            return None
-        if not is_trained(data):
             return None
         return self._job(Request(candidate, data, project_root(os.path.dirname(real))))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from fabric_fix.analysis.events import Call
 from fabric_fix.analysis.frames import Frame
+from fabric_fix.analysis.modules import SHIFT
 from fabric_fix.analysis.objects import Obj, Value, Wrapped
 from fabric_fix.analysis.places import root_name, spelled
 from fabric_fix.analysis.program import Program
@@ -94,6 +95,17 @@ def listed(names: Iterable[str]) -> str:
     """Names for a message: `a`, `b` and `c`."""
     quoted = [f"`{name}`" for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def caller_line(event: Call) -> int | None:
+    """The line of the call that leads to the function of an event; None where none is known."""
+    caller = event.frame.call
+    return None if caller is None else getattr(caller, "lineno", None)
+
+
+def same_file(one: ast.AST, other: ast.AST) -> bool:
+    """Whether two nodes stand in one file of the project."""
+    return getattr(one, "lineno", 0) // SHIFT == getattr(other, "lineno", 0) // SHIFT
 
 
 def has_node(outer: ast.AST, inner: ast.AST) -> bool:

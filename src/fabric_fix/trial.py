@@ -12,11 +12,11 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from fabric_fix.analysis.events import Use
+from fabric_fix.analysis.events import Call, Use
 from fabric_fix.analysis.objects import Inside, Wrapped
 from fabric_fix.analysis.program import BUDGET, Program
 from fabric_fix.edits.model import EditError
-from fabric_fix.outlook import Hazard, Outlook, maker, spot_of
+from fabric_fix.outlook import Hazard, Outlook, call_position, maker, spot_of
 
 if TYPE_CHECKING:
     from fabric_fix.edits.model import Edit
@@ -85,9 +85,9 @@ class Trial:
         found += [hazard for use, hazard in self._outlook.owners if self.concerns(use)]
         return sorted(found, key=lambda hazard: hazard.line)
 
-    def covers(self, call: ast.Call) -> bool:
-        """Whether a `backward` or `no_backward_sync` works on wrapped models only, after the fix, in every context."""
-        return self._outlook is None or spot_of(call) not in self._outlook.uncovered
+    def covers(self, call: Call) -> bool:
+        """Whether a `backward` or `no_backward_sync` works on wrapped models only, after the fix, in its context."""
+        return self._outlook is None or call_position(call) not in self._outlook.uncovered
 
     def used_wrapped(self, calls: Iterable[ast.Call]) -> bool:
         """Whether something after the fix uses what one of the set-up calls returned."""

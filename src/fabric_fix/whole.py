@@ -68,8 +68,11 @@ class Whole:
         self._flagged |= {job.real for job, result in zip(jobs, results, strict=True) if result.outcomes}
         visits = [*results, *self._visits(jobs)]
         self._flagged |= {path for result in visits for path, found in result.visited if found}
-        self._take_unasked(jobs, results, visits)
-        visits += self._visits_of_others(jobs)
+        taken = self._take_unasked(jobs, results, visits)
+        others = self._visits_of_others(jobs, {path for result in visits for path, _ in result.visited}, results)
+        self._flagged |= {path for result in others for path, found in result.visited if found}
+        taken |= self._take_unasked(jobs, results, others)
+        visits += others
         places = {job.real: number for number, job in enumerate(jobs)}
         users: dict[str, list[str]] = {}
         linked: set[str] = set()
@@ -78,20 +81,23 @@ class Whole:
                 linked |= {path, result.real}
                 if path in places and _may_speak_for(result.real, path, jobs[places[path]].around.root):
                     users.setdefault(path, []).append(result.real)
-        numbers = sorted(places[path] for path in users if path in self._flagged)
-        again = [_with_importers(jobs[number], users[jobs[number].real]) for number in numbers]
+        numbers = sorted(places[path] for path in users.keys() | taken if path in self._flagged)
+        again = [_with_importers(jobs[number], users.get(jobs[number].real, ())) for number in numbers]
         for number, result in zip(numbers, self._examine(again) if again else (), strict=True):
             results[number] = replace(result, visited=results[number].visited)
         return linked
 
-    def _take_unasked(self, jobs: list[Job], results: list[FileResult], visits: Sequence[FileResult]) -> None:
-        """Add the files that do not name Fabric, and in which what others do with them may be wrong."""
-        known = {job.real for job in jobs}
+    def _take_unasked(self, jobs: list[Job], results: list[FileResult], visits: Sequence[FileResult]) -> set[str]:
+        """Add the files that do not matter by themselves, and in which something may be wrong; gives their paths."""
+        known, taken = {job.real for job in jobs}, set[str]()
         for path in sorted({path for result in visits for path, found in result.visited if found} - known):
             job = self._unasked(path)
             if job is not None:
-                jobs.append(_beside(job, dict(jobs[0].around.beside)))
+                around = replace(job.around, is_shown=True)
+                jobs.append(_beside(replace(job, around=around), dict(jobs[0].around.beside)))
                 results.append(untouched(job))
+                taken.add(path)
+        return taken
 
     def _visits(self, jobs: Sequence[Job]) -> list[FileResult]:
         """What the programs call that are not examined themselves, and lead to files that are."""
@@ -103,10 +109,13 @@ class Whole:
                 found += _leading(root, named, others, targets[0])
         return list(self._examine(found)) if found else []
 
-    def _visits_of_others(self, jobs: Sequence[Job]) -> list[FileResult]:
-        """What the files call that do not name Fabric, and lead to one that something is found in."""
+    def _visits_of_others(
+        self, jobs: Sequence[Job], visited: set[str], results: Sequence[FileResult]
+    ) -> list[FileResult]:
+        """What the files call that do not name Fabric, and lead to one that something is or may be found in."""
         found: list[Job] = []
-        for root, targets in _by_root(job for job in jobs if job.real in self._flagged).items():
+        wanted = self._flagged | {result.real for result in results if result.is_open} - visited
+        for root, targets in _by_root(job for job in jobs if job.real in wanted).items():
             known = {job.real for job in jobs} | {file.real for file in self._context(root)}
             others = [file for file in self._mentioned(root, targets) if file.real not in known]
             if others:
