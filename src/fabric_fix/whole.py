@@ -9,7 +9,8 @@ else is named.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from fabric_fix.engine import FileResult, Job, untouched
@@ -50,8 +51,8 @@ class Whole:
     def results(self, jobs: Iterable[Job]) -> list[FileResult]:
         """The results of the jobs, in their order; then those of files that only others make matter."""
         kept: list[Job] = []
-        results = list(self._examine(_noted(jobs, kept)))
-        linked = self._with_users(kept, results)
+        results, visits = self._looked_at(_noted(jobs, kept), kept)
+        linked = self._with_users(kept, results, visits)
         beside: dict[str, bytes] = {}
         for _ in range(MAX_PASSES):
             changed = {one.real: one.new for one in results if one.new != one.original and one.real in linked}
@@ -59,14 +60,22 @@ class Whole:
                 return results
             beside, before = changed, results
             again = [_beside(job, beside) for job in kept]
-            results = list(self._examine(again))
-            linked = self._with_users(again, results)
+            results, visits = self._looked_at(again, again)
+            linked = self._with_users(again, results, visits)
         return [_unsettled(one, other) for one, other in zip(results, before, strict=True)]
 
-    def _with_users(self, jobs: list[Job], results: list[FileResult]) -> set[str]:
+    def _looked_at(self, jobs: Iterable[Job], kept: list[Job]) -> tuple[list[FileResult], list[FileResult]]:
+        """The results of jobs, which are in `kept` once all are taken, and those of the programs around them.
+
+        Which programs these are is found out while the jobs are being done.
+        """
+        found = list(self._examine(chain(jobs, self._visits(kept))))
+        return found[: len(kept)], found[len(kept) :]
+
+    def _with_users(self, jobs: list[Job], results: list[FileResult], around: list[FileResult]) -> set[str]:
         """Examine those again that other files have a say in; gives the files that are tied to others."""
         self._flagged |= {job.real for job, result in zip(jobs, results, strict=True) if result.outcomes}
-        visits = [*results, *self._visits(jobs)]
+        visits = [*results, *around]
         self._flagged |= {path for result in visits for path, found in result.visited if found}
         taken = self._take_unasked(jobs, results, visits)
         others = self._visits_of_others(jobs, {path for result in visits for path, _ in result.visited}, results)
@@ -99,15 +108,13 @@ class Whole:
                 taken.add(path)
         return taken
 
-    def _visits(self, jobs: Sequence[Job]) -> list[FileResult]:
-        """What the programs call that are not examined themselves, and lead to files that are."""
-        found: list[Job] = []
+    def _visits(self, jobs: Sequence[Job]) -> Iterator[Job]:
+        """Visits to the programs that are not examined themselves, and lead to files that are."""
         for root, targets in _by_root(jobs).items():
             named = {job.real for job in targets}
             others = [file for file in self._context(root) if file.real not in named]
             if others:
-                found += _leading(root, named, others, targets[0])
-        return list(self._examine(found)) if found else []
+                yield from _leading(root, named, others, targets[0])
 
     def _visits_of_others(
         self, jobs: Sequence[Job], visited: set[str], results: Sequence[FileResult]
@@ -159,12 +166,12 @@ def _with_importers(job: Job, users: Sequence[str]) -> Job:
 
 
 def _leading(root: str, targets: set[str], others: Sequence[ProgramFile], like: Job) -> list[Job]:
-    """The programs among some files that lead to the targets by their imports."""
+    """The programs among some files that lead to the targets by their imports, and have to do with Fabric."""
     from fabric_fix.analysis.modules import Modules
 
     modules = Modules(os.path.realpath(root), dict(like.around.beside))
     by_path = {file.real: file for file in others}
-    leading = {path for target in targets for path in modules.importers(target, by_path)}
+    leading = {path for path in by_path if modules.leading.acts(path) and modules.leads_to(path, targets)}
     around = replace(like.around, importers=())
     return [replace(like, **by_path[path]._asdict(), around=around, visit_only=True) for path in sorted(leading)]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from copy import copy
 from zlib import crc32
 
@@ -190,6 +190,11 @@ class Modules:
             for path in sorted(set(candidates))
             if path != target and (tested or not is_test(path, self.root)) and target in self.reach(path)
         ]
+
+    def leads_to(self, path: str, targets: Set[str]) -> bool:
+        """Whether the imports of a file lead to one of some others; tests lead to tests only."""
+        found = (self.reach(path) & targets) - {path}
+        return any(is_test(target, self.root) for target in found) if is_test(path, self.root) else bool(found)
 
     def reach(self, path: str) -> set[str]:
         """The files of the project that a file imports, at any distance."""
