@@ -46,6 +46,8 @@ class Surroundings(Record):
     """The real paths of the programs that use it."""
     is_shown: bool = False
     """Something may be found in it, as a look at what it calls has shown, whatever words it has."""
+    is_kept: bool = False
+    """The result is kept for other runs, so that it has to say what it depends on."""
     beside: tuple[tuple[str, bytes], ...] = ()
     """Files, by their real paths, that are to be read as other bytes than are on disk."""
 
@@ -93,7 +95,7 @@ def check_text(
         visited = _visited(shallow, rules)
         may_find = shallow.source.number in _homes(shallow, rules) or _may_find(shallow, rules)
         if not shallow.gave_up and not (may_find or (not strategies and _has_hints(shallow))):
-            found_out = project.dependencies()
+            found_out = _dependencies(project, around)
             return CheckResult((), shallow.gave_up, visited, found_out, shallow.gave_up_at, _is_open(shallow))
         program = shallow.deepened()
     else:
@@ -102,7 +104,7 @@ def check_text(
     if too_large:
         program = program.alone()
     if program.gave_up:
-        return CheckResult((), program.gave_up, visited, project.dependencies(), program.gave_up_at)
+        return CheckResult((), program.gave_up, visited, _dependencies(project, around), program.gave_up_at)
     from fabric_fix.trial import check_rule
 
     found = [finding for rule in rules for finding in check_rule(rule, program)]
@@ -118,7 +120,7 @@ def check_text(
     if too_large:
         own = [replace(finding, fix=None, reason=TOO_LARGE) for finding in own]
     in_order = sorted(own, key=lambda finding: finding.sort_key)
-    return CheckResult(tuple(in_order), None, visited, project.dependencies())
+    return CheckResult(tuple(in_order), None, visited, _dependencies(project, around))
 
 
 def visited_by(
@@ -129,7 +131,11 @@ def visited_by(
     program = Program(text, path, _families(strategies), project, real, deep=False)
     visited = _visited(program, rules)
     own = ((real, True),) if program.source.number in _homes(program, rules) else ()
-    return CheckResult((), None, (*visited, *own), project.dependencies())
+    return CheckResult((), None, (*visited, *own), _dependencies(project, around))
+
+
+def _dependencies(project: Project, around: Surroundings) -> tuple[tuple[str, str], ...]:
+    return project.dependencies() if around.is_kept else ()
 
 
 def _visited(program: Program, rules: Sequence[type[Rule]]) -> tuple[tuple[str, bool], ...]:
@@ -159,16 +165,20 @@ def _asked(program: Program) -> dict[type[Rule], set[int]]:
 def _is_open(program: Program) -> bool:
     """Whether a model or an optimizer that is set up or trained is one that a caller gives who was not seen."""
     events = (event for event in program.interpreter.events.values() if program.owns(event.node))
-    return any(_is_given(obj) for event in events for obj in _given(event))
+    return any(_is_given(obj) for event in events for obj in _given(program, event))
 
 
-def _given(event: Call) -> Iterator[Obj]:
+def _given(program: Program, event: Call) -> Iterator[Obj]:
     """The models and optimizers that an event is about."""
-    if isinstance(event, Backward):
-        yield from event.deps
+    if isinstance(event, Backward) and any(map(_is_given, event.deps)):
+        yield from event.deps & program.once(_called)  # a loss depends on numbers of a configuration, too
     if isinstance(event, (Backward, NoSync, Setup)):
         for argument in event.args:
             yield from argument.value
+
+
+def _called(program: Program) -> frozenset[Obj]:
+    return frozenset(use.obj for use in program.uses() if use.kind == "call")
 
 
 def _is_given(obj: Obj) -> bool:
