@@ -30,17 +30,15 @@ _MAIN = re.compile(r"^if[ \t(]+__name__\b", re.M)
 class Seeds(NamedTuple):
     """What names are asked to lead to."""
 
-    pattern: re.Pattern[str]
-    """What a file has in it that has to do with it by itself."""
+    texts: tuple[str, ...]
+    """What a file has one of in it that has to do with it by itself."""
     words: frozenset[str]
     """The words of a function that has."""
 
 
-FABRIC = Seeds(
-    re.compile(r"\.(?:setup(?:_\w+)?|backward|no_backward_sync|no_sync|launch)\b|Fabric\(|LightningLite\("), ACTING
-)
+FABRIC = Seeds((".setup", ".backward", "no_backward_sync", ".no_sync", ".launch", "Fabric(", "LightningLite("), ACTING)
 """What acts on a Fabric: makes one, or calls a method of one."""
-TRAINING = Seeds(TRAINS, frozenset({TRAINS.pattern}))
+TRAINING = Seeds(TRAINS, frozenset([TRAINS[0]]))
 """What trains, or makes an optimizer."""
 
 
@@ -75,7 +73,7 @@ class Outline:
         """Whether it has something of that kind in itself."""
         found = self._has.get(seeds)
         if found is None:
-            found = self._has[seeds] = seeds.pattern.search(self.text) is not None
+            found = self._has[seeds] = any(map(self.text.__contains__, seeds.texts))
         return found
 
     def names(self, seeds: Seeds, imported: Imported) -> frozenset[str]:
