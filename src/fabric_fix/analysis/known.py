@@ -158,6 +158,9 @@ NAMES_PARTS = frozenset(
 )
 """Methods of `nn.Module` that give or take the parts of a module by name: the wrapper has other parts, and prefixes."""
 
+CONTAINERS = frozenset({"ModuleList", "ModuleDict", "Sequential"})
+"""Modules of torch whose items are their parts."""
+
 HARMLESS_BUILTINS = frozenset(
     f"builtins.{name}"
     for name in [
