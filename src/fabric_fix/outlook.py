@@ -285,14 +285,54 @@ class Outlook:
             elif is_module(use.obj) and self._names_parts(use.obj):
                 what = f"`{use.detail}` would be a wrapped part of a module, whose state then has other names"
                 yield Hazard(line, what, kind="names")
+        elif use.kind == "setitem" and _is_new(use.node) and is_module(use.obj) and self._names_parts(use.obj):
+            line = getattr(use.node, "lineno", use.stmt.lineno)
+            place = ast.unparse(use.node)
+            yield Hazard(
+                line, f"`{place}` would be a wrapped part of a module, whose state then has other names", kind="names"
+            )
 
     def _names_parts(self, owner: Obj) -> bool:
-        """Whether the program asks a module for its state or its parts by name."""
+        """Whether the program asks a module, or one that it is a part of, for its state or its parts by name."""
+        return bool(self._named & {owner, *self._modules_around(owner)})
+
+    @cached_property
+    def _named(self) -> set[Obj]:
+        """What the program asks for its state or its parts by name, or stores."""
         named = known.NAMES_PARTS | {"state_dict", "load_state_dict"}
-        return any(
-            use.obj is owner and (use.kind == "save" or (use.kind == "method" and use.detail in named))
+        return {
+            raw(use.obj)
             for use in self.after.uses()
-        )
+            if use.kind == "save" or (use.kind == "method" and use.detail in named)
+        }
+
+    def _modules_around(self, part: Obj) -> set[Obj]:
+        """The objects that have a module as a part, or as a part of a part."""
+        found: set[Obj] = set()
+        new = {part}
+        while new:
+            new = {owner for obj in new for owner in self._owners_of.get(obj, ())} - found
+            found |= new
+        return found
+
+    @cached_property
+    def _owners_of(self) -> dict[Obj, set[Obj]]:
+        """For what is assigned to an attribute or an item, or given to a module: the objects whose it is."""
+        kept: dict[ast.AST, set[Obj]] = {}
+        owners: dict[ast.AST, set[Obj]] = {}
+        for node, obj in self.after.interpreter.created():
+            if node is not None and is_module(obj):
+                owners.setdefault(node, set()).add(obj)
+        for use in self.after.uses():
+            if use.kind in ("keep", "pass"):
+                kept.setdefault(use.node, set()).add(raw(use.obj))
+            elif use.kind in ("setattr", "setmodule", "setitem"):
+                owners.setdefault(use.node, set()).add(raw(use.obj))
+        found: dict[Obj, set[Obj]] = {}
+        for node, objs in owners.items():
+            for part in kept.get(node, ()):
+                found.setdefault(part, set()).update(objs)
+        return found
 
     @cached_property
     def uncovered(self) -> set[Spot]:
