@@ -25,7 +25,6 @@ from fabric_fix.analysis.objects import (
     raw,
 )
 
-
 _LOOKS_UP = frozenset({"get", "pop", "setdefault", "index", "count", "remove", "discard"})
 """Methods of lists, sets and dicts whose first argument is compared with what is there."""
 
