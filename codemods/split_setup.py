@@ -31,14 +31,14 @@ import ast
 from collections.abc import Iterator
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.events import Setup, Use
-from fabric_fix.analysis.objects import Inside, Obj
+from fabric_fix.analysis.events import Setup
+from fabric_fix.analysis.objects import Obj
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.between import capture_problem, caught_problem, leaving_problem, parameters_problem
 from fabric_fix.finding import Finding
 from fabric_fix.joining import Pair, branching, joining
-from fabric_fix.making import device_problem
+from fabric_fix.making import made_too_soon
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import only
 from fabric_fix.setups import (
@@ -54,21 +54,8 @@ from fabric_fix.setups import (
     targets_of,
     wants,
 )
+from fabric_fix.telling import tells_raw
 from fabric_fix.trial import Trial
-
-_OF_THE_WRAPPER = ("device", "dtype", "forward")
-"""Attributes that the wrapper has and a raw module need not have (`_DeviceDtypeModuleMixin`), or has as another."""
-_ALLOWED_METHODS = {
-    "parameters",
-    "buffers",
-    "train",
-    "eval",
-    "requires_grad_",
-    "modules",
-    "load_state_dict",
-    "zero_grad",
-}
-_ALLOWED_METHODS |= {"step", "add_param_group"}
 
 
 class SplitSetup(Rule):
@@ -261,21 +248,11 @@ def _seen_between(program: Program, optimizer: Place, pairs: list[Pair], end: in
 
 def _made_too_soon(program: Program, optimizer: Place, pairs: list[Pair]) -> list[str]:
     """Optimizers that look at the device of the parameters when they are made: now before Fabric moves them."""
-    refuses_fused = not program.project.requires("torch", 2, 4)
     for pair in pairs:
-        for statement in optimizer.block[pair.module.index + 1 : optimizer.index + 1]:
-            for node in ast.walk(statement):
-                if not isinstance(node, ast.Call):
-                    continue
-                if refuses_fused and any(_is_true(k) for k in node.keywords if k.arg == "fused"):
-                    return ["`fused=True` refuses parameters that are not on the device yet, before torch 2.4"]
-                if problem := device_problem(program, node):
-                    return [problem]
+        problem = made_too_soon(program, optimizer.block[pair.module.index + 1 : optimizer.index + 1])
+        if problem is not None:
+            return [problem]
     return []
-
-
-def _is_true(keyword: ast.keyword) -> bool:
-    return not (isinstance(keyword.value, ast.Constant) and not keyword.value.value)
 
 
 def _told(trial: Trial, pairs: list[Pair]) -> str | None:
@@ -284,19 +261,9 @@ def _told(trial: Trial, pairs: list[Pair]) -> str | None:
     for use in trial.now_raw():
         if use.kind == "keep" and use.stmt.lineno in own:
             continue  # the set-up's own target
-        if _tells(use):
+        if tells_raw(use):
             line = getattr(use.node, "lineno", use.stmt.lineno)
             named = ast.unparse(use.node.func) if isinstance(use.node, ast.Call) else use.detail
             what = {"call": "the forward", "keep": "what is kept"}.get(use.kind, f"`{named}`")
             return f"{what} on line {line} works on the wrapped object, and would get the raw one"
     return None
-
-
-def _tells(use: Use) -> bool:
-    if isinstance(use.obj, Inside):
-        return True
-    if use.kind == "attr":
-        return use.detail in _OF_THE_WRAPPER
-    if use.kind == "method":
-        return use.detail not in _ALLOWED_METHODS
-    return use.kind != "input"

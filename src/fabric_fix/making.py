@@ -75,6 +75,21 @@ def device_problem(program: Program, made: ast.expr) -> str | None:
     return None
 
 
+def made_too_soon(program: Program, statements: Sequence[ast.stmt]) -> str | None:
+    """Why an optimizer that some statements make cannot be made before Fabric moves its parameters, or None."""
+    refuses_fused = not program.project.requires("torch", 2, 4)
+    for node in (part for statement in statements for part in ast.walk(statement) if isinstance(part, ast.Call)):
+        if refuses_fused and any(_is_true(keyword) for keyword in node.keywords if keyword.arg == "fused"):
+            return "`fused=True` refuses parameters that are not on the device yet, before torch 2.4"
+        if problem := device_problem(program, node):
+            return problem
+    return None
+
+
+def _is_true(keyword: ast.keyword) -> bool:
+    return not (isinstance(keyword.value, ast.Constant) and not keyword.value.value)
+
+
 def _constructor(program: Program, made: ast.expr) -> ast.AST | None:
     """The `__init__` of an optimizer's class, when the program defines it."""
     for obj in created_at(program, made):

@@ -6,7 +6,36 @@ import ast
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Use
-from fabric_fix.analysis.objects import Instance, Obj, Thing, Wrapped
+from fabric_fix.analysis.objects import Inside, Instance, Obj, Thing, Wrapped
+
+_OF_THE_WRAPPER = frozenset({"device", "dtype", "forward"})
+"""Attributes that the wrapper has and a raw module need not have (`_DeviceDtypeModuleMixin`), or has as another."""
+_ALIKE = frozenset(
+    {
+        "parameters",
+        "buffers",
+        "train",
+        "eval",
+        "requires_grad_",
+        "modules",
+        "load_state_dict",
+        "zero_grad",
+        "step",
+        "add_param_group",
+    }
+)
+"""Methods that do the same on what a set-up was given as on what it returns, before anything is trained."""
+
+
+def tells_raw(use: Use) -> bool:
+    """Whether a use of a wrapped object can tell that it would get the raw one."""
+    if isinstance(use.obj, Inside):
+        return True
+    if use.kind == "attr":
+        return use.detail in _OF_THE_WRAPPER
+    if use.kind == "method":
+        return use.detail not in _ALIKE
+    return use.kind != "input"
 
 
 def may_keep(callee: str) -> bool:
