@@ -32,6 +32,8 @@ Position = tuple[int, int, int, int, str, str, tuple[tuple[int, int], ...]]
 WORKING = frozenset({"call", "sync", "backward", "iterate", "step", "clip", "store", "load"})
 """Uses that only do their work on the wrapped object."""
 _TABLES = frozenset({"_modules", "_parameters", "_buffers", "__dict__"})
+_OWN = frozenset({"forward", "__call__", "__init__", "__doc__", "__module__", "__dir__"})
+"""What the wrapper's class has of its own, so that it is not looked up in the module."""
 _USEFUL = WORKING | {"method", "attr", "return", "pass", "input", "store", "setup", "save", "load"}
 _OPTIMIZER_METHODS = frozenset({"step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"})
 
@@ -116,6 +118,8 @@ class Outlook:
             return Hazard(line, "`__class__` is the wrapper's class", kind="type")
         if use.kind == "attr" and use.obj.kind == "module" and use.detail in _TABLES:
             return Hazard(line, f"`{use.detail}` of the wrapped module is the wrapper's own", kind="names")
+        if use.kind == "attr" and use.obj.kind == "module" and use.detail in _OWN:
+            return Hazard(line, f"`{use.detail}` of the wrapped module is the wrapper's own", kind="type")
         if use.obj.kind == "loader" and use.kind in ("attr", "method") and _is_replaced(use.detail):
             return Hazard(line, f"`{use.detail}` of the wrapped dataloader is another one in several processes")
         if use.kind == "save":
@@ -299,7 +303,7 @@ class Outlook:
     @cached_property
     def _named(self) -> set[Obj]:
         """What the program asks for its state or its parts by name, or stores."""
-        named = known.NAMES_PARTS | {"state_dict", "load_state_dict"}
+        named = (known.NAMES_PARTS - {"register_buffer"}) | {"state_dict", "load_state_dict"}
         return {
             raw(use.obj)
             for use in self.after.uses()
