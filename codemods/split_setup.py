@@ -77,14 +77,13 @@ class SplitSetup(Rule):
     def _judge(self, program: Program, node: ast.Call, setups: list[Setup], wanted: frozenset[str]) -> Finding:
         message = f"model and optimizer are set up apart, and {wants(wanted)} them in one `setup` call"
         optimizer = place_of_setup(program, node, setups)
+        separate = families(setups) & known.SEPARATE_ONLY
         if isinstance(optimizer, str):
-            return self.report(
-                program, node, message, f"{optimizer}: write one `fabric.setup(model, optimizer)` by hand"
-            )
+            reason = f"{optimizer}: write one `fabric.setup(model, optimizer)` by hand"
+            return self.report(program, node, message, _advised(reason, separate))
         pairs = _pairs(program, optimizer, wanted)
         if isinstance(pairs, str):
-            return self.report(program, node, message, pairs)
-        separate = families(setups) & known.SEPARATE_ONLY
+            return self.report(program, node, message, _advised(pairs, separate))
         if any(is_meta(pair.module.setups) for pair in pairs) and families(setups) & {"fsdp"}:
             separate |= {"fsdp"}
         if separate:
@@ -125,10 +124,10 @@ class SplitSetup(Rule):
             edits = branching(program, optimizer, pairs, end)
             if isinstance(edits, str):
                 why = f"{strategy_names(separate)} can also be in use, with a separate set-up, and {edits}"
-                return self.report(program, node, message, reason or why)
+                return self.report(program, node, message, _advised(reason, separate) if reason else why)
             joint = joining(program, optimizer, pairs, pairs[0].module.index, optimizer.index, end)
             if isinstance(joint, str):
-                return self.report(program, node, message, joint)
+                return self.report(program, node, message, _advised(joint, separate))
             alone, trial = Trial(program, joint), Trial(program, edits)
             reason = (
                 _seen_between(program, optimizer, pairs, end)
@@ -139,7 +138,14 @@ class SplitSetup(Rule):
             )
             if reason is None:
                 return self.fixed(program, node, message, "Join the set-ups where the strategy wants it", edits)
-        return self.report(program, node, message, reason or "nothing to join")
+        return self.report(program, node, message, _advised(reason or "nothing to join", separate))
+
+
+def _advised(reason: str, separate: frozenset[str]) -> str:
+    """A reason with what to do where other strategies that can be in use want the set-ups apart."""
+    if not separate:
+        return reason
+    return f"{reason.partition(': ')[0]}: branch on the strategy by hand, as {wants(separate)} the set-ups apart"
 
 
 def _pairs(program: Program, optimizer: Place, wanted: frozenset[str]) -> list[Pair] | str:

@@ -279,22 +279,35 @@ class Outlook:
         return [(use, hazard) for use in self.after.uses() for hazard in self._owner(use)]
 
     def _owner(self, use: Use) -> Iterator[Hazard]:
-        """What speaks against the binding of a field, if a use is one."""
-        if use.kind in ("setattr", "setmodule") and _is_new(use.node):
-            line = getattr(use.node, "lineno", use.stmt.lineno)
-            if isinstance(use.obj, Instance) and refuses_assignment(use.obj):
-                yield Hazard(line, f"`{use.detail}` of a `{use.obj.cls.node.name}` takes no assignment", fatal=True)
-            elif isinstance(use.obj, Instance) and is_module(use.obj) and used_in_init(use.obj, use.detail):
-                yield Hazard(line, f"the module keeps `{use.detail}` in another of its parts as well", fatal=True)
-            elif is_module(use.obj) and self._names_parts(use.obj):
-                what = f"`{use.detail}` would be a wrapped part of a module, whose state then has other names"
-                yield Hazard(line, what, kind="names")
-        elif use.kind == "setitem" and _is_new(use.node) and is_module(use.obj) and self._names_parts(use.obj):
-            line = getattr(use.node, "lineno", use.stmt.lineno)
-            place = ast.unparse(use.node)
-            yield Hazard(
-                line, f"`{place}` would be a wrapped part of a module, whose state then has other names", kind="names"
-            )
+        """What speaks against the binding of a field or an item, if a use is one."""
+        if use.kind not in ("setattr", "setmodule", "setitem") or not _is_new(use.node):
+            return
+        line = getattr(use.node, "lineno", use.stmt.lineno)
+        place = use.detail or ast.unparse(use.node)
+        if isinstance(use.obj, Instance) and use.kind != "setitem":
+            if refuses_assignment(use.obj):
+                yield Hazard(line, f"`{place}` of a `{use.obj.cls.node.name}` takes no assignment", fatal=True)
+                return
+            if is_module(use.obj) and used_in_init(use.obj, place, self.after.setups()):
+                yield Hazard(line, f"the module keeps `{place}` in another of its parts as well", fatal=True)
+                return
+        if is_module(use.obj) and self._takes_module(use) and self._names_parts(use.obj):
+            what = f"`{place}` would be a wrapped part of a module, whose state then has other names"
+            yield Hazard(line, what, kind="names")
+
+    def _takes_module(self, use: Use) -> bool:
+        """Whether what an attribute or an item is given may be a module, which then is a part, and not an optimizer."""
+        kept = self._kept_at.get(use.node, ())
+        return not kept or any(not isinstance(obj, Wrapped) or obj.kind == "module" for obj in kept)
+
+    @cached_property
+    def _kept_at(self) -> dict[ast.AST, set[Obj]]:
+        """What attributes and items are given, and what calls are, by the places in the source."""
+        kept: dict[ast.AST, set[Obj]] = {}
+        for use in self.after.uses():
+            if use.kind in ("keep", "pass"):
+                kept.setdefault(use.node, set()).add(use.obj)
+        return kept
 
     def _names_parts(self, owner: Obj) -> bool:
         """Whether the program asks a module, or one that it is a part of, for its state or its parts by name."""
@@ -322,20 +335,17 @@ class Outlook:
     @cached_property
     def _owners_of(self) -> dict[Obj, set[Obj]]:
         """For what is assigned to an attribute or an item, or given to a module: the objects whose it is."""
-        kept: dict[ast.AST, set[Obj]] = {}
         owners: dict[ast.AST, set[Obj]] = {}
         for node, obj in self.after.interpreter.created():
             if node is not None and is_module(obj):
                 owners.setdefault(node, set()).add(obj)
         for use in self.after.uses():
-            if use.kind in ("keep", "pass"):
-                kept.setdefault(use.node, set()).add(raw(use.obj))
-            elif use.kind in ("setattr", "setmodule", "setitem"):
+            if use.kind in ("setattr", "setmodule", "setitem"):
                 owners.setdefault(use.node, set()).add(raw(use.obj))
         found: dict[Obj, set[Obj]] = {}
         for node, objs in owners.items():
-            for part in kept.get(node, ()):
-                found.setdefault(part, set()).update(objs)
+            for part in self._kept_at.get(node, ()):
+                found.setdefault(raw(part), set()).update(objs)
         return found
 
     @cached_property

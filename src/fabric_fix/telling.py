@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Container
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Use
@@ -52,11 +53,11 @@ def refuses_assignment(owner: Instance) -> bool:
     return frozen or named or owner.cls.method("__setattr__") is not None
 
 
-def used_in_init(owner: Instance, name: str) -> bool:
-    """Whether the `__init__` of a module puts a part into another one."""
+def used_in_init(owner: Instance, name: str, setups: Container[ast.AST]) -> bool:
+    """Whether the `__init__` of a module puts a part into another one: gives it to a call that is no set-up."""
     init = owner.cls.method("__init__")
     for node in ast.walk(init.node) if init is not None else ():
-        for part in node.args if isinstance(node, ast.Call) else ():
+        for part in node.args if isinstance(node, ast.Call) and node not in setups else ():
             if isinstance(part, ast.Attribute) and part.attr == name and ast.unparse(part.value) == "self":
                 return True
     return False
