@@ -73,7 +73,10 @@ class BackwardWithoutModel(Rule):
         if name is None:
             found_item = wrapped_item(program, node, wanted)
             if found_item is None and (half := half_wrapped_name(wanted)) is not None:
-                found_item = half, [f"the source does not show that `{half}` is set up by then, on every path"]
+                found_item = (
+                    half,
+                    [f"`{half}` is one of several, and it is not sure here that all are set up by then"],
+                )
             if found_item is None:
                 return self.report(program, node, message, _nameless(program, wanted))
             name, unseen = found_item

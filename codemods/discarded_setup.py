@@ -34,6 +34,7 @@ from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import BindResult, Edit, ReplaceTargets
 from fabric_fix.finding import Finding, Span
+from fabric_fix.parts import parts_of
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import binding_problem, listed
 from fabric_fix.setups import trains
@@ -70,16 +71,17 @@ class DiscardedSetup(Rule):
         problem = _problem(program, node, statement, setups)
         if problem is not None:
             return self.report(program, node, message, problem)
-        targets = [spelled(target) or "" for target in _targets(setups[0])]
+        targets = _targets(setups[0])
         edit = _binding(statement, setups)
         trial = Trial(program, [edit])
-        failure = trial.failure() or _unused(trial, node, targets)
+        failure = trial.failure() or _unused(program, trial, node, targets)
         if failure is not None:
             return self.report(program, node, message, failure)
         hazards: list[Hazard | str] = [*trial.hazards([node]), *trial.captures([node])]
         if method == "setup_dataloaders" and program.once(_shards_by_hand):
             hazards.append("the program shares its data out between the processes by hand, which Fabric would do again")
-        return self.fixed(program, node, message, f"Bind the result to {listed(targets)}", [edit], hazards)
+        names = listed(spelled(target) or "" for target in targets)
+        return self.fixed(program, node, message, f"Bind the result to {names}", [edit], hazards)
 
 
 def _trained_before(program: Program, node: ast.Call, setups: list[Setup]) -> Use | None:
@@ -121,6 +123,10 @@ def _problem(program: Program, node: ast.Call, statement: ast.stmt, setups: list
         return "the call is part of a larger expression: give it a statement of its own and bind its result"
     if setups[0].starred:
         return "`*` hides what is set up: unpack the arguments first, then bind the result to them"
+    again = next((setup for setup in setups if setup.rewrapped), None)
+    if again is not None:
+        lines = [f"on line {obj.node.lineno}" for obj in again.rewrapped if isinstance(obj, Wrapped)]
+        return f"it may be set up already, {min(lines)}: set it up once, and use what that returned"
     for target in _targets(setups[0]):
         problem = binding_problem(program, target, node)
         if problem is not None:
@@ -167,14 +173,30 @@ def _targets(setup: Setup) -> list[ast.expr]:
     return [*module, *found, *scheduler]
 
 
-def _unused(trial: Trial, node: ast.Call, targets: list[str]) -> str | None:
+def _unused(program: Program, trial: Trial, node: ast.Call, targets: list[ast.expr]) -> str | None:
     """Why binding the result would not repair the program, or None."""
     left = trial.left_raw([node])
     if left:
         line = getattr(left[0].node, "lineno", left[0].stmt.lineno)
         return f"the raw object goes on being used on line {line}: pass on what the set-up returns, or use it there"
-    if not trial.used_wrapped([node]):
-        return (
-            f"nothing here uses {listed(targets)} afterwards: return what the set-up gives to where the object is used"
-        )
+    if trial.used_wrapped([node]):
+        return None
+    owner = _owner_read_below(program, node, targets)
+    if owner is not None:
+        target, line = owner
+        return f"the source does not show whether line {line} uses `{target}`: if it does, bind the result to that"
+    names = listed(spelled(target) or "" for target in targets)
+    return f"nothing here uses {names} afterwards: return what the set-up gives to where the object is used"
+
+
+def _owner_read_below(program: Program, node: ast.Call, targets: list[ast.expr]) -> tuple[str, int] | None:
+    """A place that something set up is an attribute or an item of, and a line below its set-up that reads the owner."""
+    function = program.syntax.function(node)
+    last = node.end_lineno or node.lineno
+    for target in targets:
+        owner = spelled(target.value) if isinstance(target, (ast.Attribute, ast.Subscript)) else None
+        parts = parts_of(program, function).places([owner]) if owner is not None else ()
+        below = [part.lineno for part in parts if part.lineno > last and isinstance(part.ctx, ast.Load)]
+        if below:
+            return spelled(target) or "", min(below)
     return None

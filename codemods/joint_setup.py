@@ -13,8 +13,9 @@ Fix
 
 Safety
     Safe when the optimizer is made by a statement of its own in the same block, or inside the call, and nothing between
-    uses it. No fix when a scheduler is made on it in between, when it comes from a function, or when DeepSpeed or XLA,
-    which want the joint call, can be in use as well.
+    uses it. No fix when a scheduler is made on it in between, when it comes from a function (but for one that is called
+    inside the set-up, and uses nothing of the model but `parameters()`), when it is made by the shapes of the
+    parameters, or when DeepSpeed or XLA, which want the joint call, can be in use as well.
 
 Read in `lightning/fabric/strategies/xla_fsdp.py`, `model_parallel.py` and `fsdp.py` (`setup_module_and_optimizers`).
 """
@@ -39,7 +40,7 @@ from fabric_fix.edits.model import (
     Where,
 )
 from fabric_fix.finding import Finding, Span
-from fabric_fix.making import made_later, making_problem, shape_problem
+from fabric_fix.making import inline_problem, made_later, making_problem
 from fabric_fix.rule import Rule
 from fabric_fix.setups import (
     Place,
@@ -107,7 +108,7 @@ def _separating(program: Program, place: Place) -> list[Edit] | str:
     edits: list[Edit] = []
     anchor: ast.stmt = place.statement
     if spelled(optimizers[0]) is None:
-        problem = shape_problem(program, optimizers[0])
+        problem = inline_problem(program, optimizers[0], place, source)
         if problem is not None:
             return problem
         edits += renamed([optimizers[0]], source, target) if source != target else []

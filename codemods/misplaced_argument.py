@@ -29,7 +29,15 @@ from fabric_fix.analysis.events import Argument, Setup
 from fabric_fix.analysis.methods import is_loader, is_scheduler
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
-from fabric_fix.edits.model import AddArgument, Edit, InsertStatement, RemoveArgument, ReplaceTargets, Where
+from fabric_fix.edits.model import (
+    AddArgument,
+    Edit,
+    InsertStatement,
+    NameArgument,
+    RemoveArgument,
+    ReplaceTargets,
+    Where,
+)
 from fabric_fix.finding import Finding, Span
 from fabric_fix.rule import Rule
 from fabric_fix.setups import Place, place_of_setup
@@ -96,10 +104,17 @@ def _separating(
     misplaced = {id(argument) for argument in (*schedulers, *loaders)}
     kept = [ast.unparse(named[id(argument)]) for argument in args if id(argument) not in misplaced]
     kept += [ast.unparse(named[id(argument)]) for argument in schedulers] if keyword else []
-    edits: list[Edit] = [ReplaceTargets(Span.of(place.statement), ", ".join(kept))]
-    edits += [RemoveArgument(Span.of(place.call), Span.of(argument.node)) for argument in (*schedulers, *loaders)]
-    if keyword:
-        edits.append(AddArgument(Span.of(place.call), ast.unparse(schedulers[0].node), keyword="scheduler"))
+    call = Span.of(place.call)
+    edits: list[Edit] = []
+    if kept != [ast.unparse(target) for target in targets]:
+        edits.append(ReplaceTargets(Span.of(place.statement), ", ".join(kept)))
+    stays = keyword and args[-1] is schedulers[0]
+    removed = (argument for argument in (*schedulers, *loaders) if not stays or argument is not args[-1])
+    edits += [RemoveArgument(call, Span.of(argument.node)) for argument in removed]
+    if stays:
+        edits.append(NameArgument(call, Span.of(args[-1].node), "scheduler"))
+    elif keyword:
+        edits.append(AddArgument(call, ast.unparse(schedulers[0].node), keyword="scheduler"))
     if loaders:
         names = ", ".join(ast.unparse(argument.node) for argument in loaders)
         code = f"{names} = {place.receiver}.setup_dataloaders({names})"

@@ -40,19 +40,22 @@ import ast
 from collections.abc import Iterator
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.events import Argument, Setup, Use
+from fabric_fix.analysis.events import Argument, Setup
 from fabric_fix.analysis.frames import Frame
 from fabric_fix.analysis.names import last_name
 from fabric_fix.analysis.objects import UNBOUND, Const, Instance, Obj, Thing, Value, Wrapped
 from fabric_fix.analysis.places import root_name, spelled
 from fabric_fix.analysis.program import Program
+from fabric_fix.between import parameters_problem
 from fabric_fix.edits.model import RemoveStatement
 from fabric_fix.finding import Finding, Span
+from fabric_fix.making import made_too_soon
 from fabric_fix.order import leaves_at_once, surely_before, unconditional, unfrozen
 from fabric_fix.parts import parts_of
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import only
 from fabric_fix.setups import Place, families, place_of_setup, strategy_names
+from fabric_fix.telling import tells_raw
 from fabric_fix.trial import Trial
 from fabric_fix.untrained import only_tested
 
@@ -123,7 +126,7 @@ class RepeatedSetup(Rule):
             return self.report(program, node, message, str(problem))
         edit = RemoveStatement(Span.of(first.statement))
         trial = Trial(program, [edit])
-        failure = trial.failure() or _tells_raw(trial.now_raw())
+        failure = trial.failure() or _told(program, node, first, trial)
         if failure is not None:
             return self.report(program, node, message, failure)
         return self.fixed(program, node, message, "Remove the first set-up, of the model alone", [edit])
@@ -291,14 +294,16 @@ def _joint_problem(program: Program, node: ast.Call, first: Place, setups: list[
     return None
 
 
-def _tells_raw(uses: list[Use]) -> str | None:
-    """A use between the two set-ups that would see the raw model, and that can tell."""
-    for use in uses:
-        harmless = use.kind == "method" and use.detail in known.HARMLESS_METHODS
-        if not harmless and use.kind not in ("attr", "input", "setup"):
+def _told(program: Program, node: ast.Call, first: Place, trial: Trial) -> str | None:
+    """What stands between the two set-ups and can tell that it would get the raw model, not yet on its device."""
+    for use in trial.now_raw():
+        if use.kind != "setup" and tells_raw(use):
             line = getattr(use.node, "lineno", use.stmt.lineno)
-            return f"line {line} uses the model between the two set-ups: set up model and optimizer in one call"
-    return None
+            what = "uses what the first set-up returned"
+            return f"line {line} {what}: make the optimizer above it, and set both up there, in one call"
+    between = first.block[first.index + 1 : first.block.index(program.syntax.statement(node))]
+    problem = parameters_problem(program, between, spelled(first.target) or "") or made_too_soon(program, between)
+    return None if problem is None else f"the first set-up cannot go: {problem}"
 
 
 # --- loops, and the raw model again -----------------------------------------------------------------------------------

@@ -31,14 +31,14 @@ import ast
 from collections.abc import Iterator
 
 from fabric_fix.analysis import known
-from fabric_fix.analysis.events import Setup, Use
-from fabric_fix.analysis.objects import Inside, Obj
+from fabric_fix.analysis.events import Setup
+from fabric_fix.analysis.objects import Obj
 from fabric_fix.analysis.places import spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.between import capture_problem, caught_problem, leaving_problem, parameters_problem
 from fabric_fix.finding import Finding
 from fabric_fix.joining import Pair, branching, joining
-from fabric_fix.making import device_problem
+from fabric_fix.making import made_too_soon
 from fabric_fix.rule import Rule
 from fabric_fix.scopes import only
 from fabric_fix.setups import (
@@ -54,21 +54,8 @@ from fabric_fix.setups import (
     targets_of,
     wants,
 )
+from fabric_fix.telling import tells_raw
 from fabric_fix.trial import Trial
-
-_OF_THE_WRAPPER = ("device", "dtype", "forward")
-"""Attributes that the wrapper has and a raw module need not have (`_DeviceDtypeModuleMixin`), or has as another."""
-_ALLOWED_METHODS = {
-    "parameters",
-    "buffers",
-    "train",
-    "eval",
-    "requires_grad_",
-    "modules",
-    "load_state_dict",
-    "zero_grad",
-}
-_ALLOWED_METHODS |= {"step", "add_param_group"}
 
 
 class SplitSetup(Rule):
@@ -90,14 +77,13 @@ class SplitSetup(Rule):
     def _judge(self, program: Program, node: ast.Call, setups: list[Setup], wanted: frozenset[str]) -> Finding:
         message = f"model and optimizer are set up apart, and {wants(wanted)} them in one `setup` call"
         optimizer = place_of_setup(program, node, setups)
+        separate = families(setups) & known.SEPARATE_ONLY
         if isinstance(optimizer, str):
-            return self.report(
-                program, node, message, f"{optimizer}: write one `fabric.setup(model, optimizer)` by hand"
-            )
+            reason = f"{optimizer}: write one `fabric.setup(model, optimizer)` by hand"
+            return self.report(program, node, message, _advised(reason, separate))
         pairs = _pairs(program, optimizer, wanted)
         if isinstance(pairs, str):
-            return self.report(program, node, message, pairs)
-        separate = families(setups) & known.SEPARATE_ONLY
+            return self.report(program, node, message, _advised(pairs, separate))
         if any(is_meta(pair.module.setups) for pair in pairs) and families(setups) & {"fsdp"}:
             separate |= {"fsdp"}
         if separate:
@@ -138,10 +124,10 @@ class SplitSetup(Rule):
             edits = branching(program, optimizer, pairs, end)
             if isinstance(edits, str):
                 why = f"{strategy_names(separate)} can also be in use, with a separate set-up, and {edits}"
-                return self.report(program, node, message, reason or why)
+                return self.report(program, node, message, _advised(reason, separate) if reason else why)
             joint = joining(program, optimizer, pairs, pairs[0].module.index, optimizer.index, end)
             if isinstance(joint, str):
-                return self.report(program, node, message, joint)
+                return self.report(program, node, message, _advised(joint, separate))
             alone, trial = Trial(program, joint), Trial(program, edits)
             reason = (
                 _seen_between(program, optimizer, pairs, end)
@@ -152,7 +138,14 @@ class SplitSetup(Rule):
             )
             if reason is None:
                 return self.fixed(program, node, message, "Join the set-ups where the strategy wants it", edits)
-        return self.report(program, node, message, reason or "nothing to join")
+        return self.report(program, node, message, _advised(reason or "nothing to join", separate))
+
+
+def _advised(reason: str, separate: frozenset[str]) -> str:
+    """A reason with what to do where other strategies that can be in use want the set-ups apart."""
+    if not separate:
+        return reason
+    return f"{reason.partition(': ')[0]}: branch on the strategy by hand, as {wants(separate)} the set-ups apart"
 
 
 def _pairs(program: Program, optimizer: Place, wanted: frozenset[str]) -> list[Pair] | str:
@@ -261,21 +254,11 @@ def _seen_between(program: Program, optimizer: Place, pairs: list[Pair], end: in
 
 def _made_too_soon(program: Program, optimizer: Place, pairs: list[Pair]) -> list[str]:
     """Optimizers that look at the device of the parameters when they are made: now before Fabric moves them."""
-    refuses_fused = not program.project.requires("torch", 2, 4)
     for pair in pairs:
-        for statement in optimizer.block[pair.module.index + 1 : optimizer.index + 1]:
-            for node in ast.walk(statement):
-                if not isinstance(node, ast.Call):
-                    continue
-                if refuses_fused and any(_is_true(k) for k in node.keywords if k.arg == "fused"):
-                    return ["`fused=True` refuses parameters that are not on the device yet, before torch 2.4"]
-                if problem := device_problem(program, node):
-                    return [problem]
+        problem = made_too_soon(program, optimizer.block[pair.module.index + 1 : optimizer.index + 1])
+        if problem is not None:
+            return [problem]
     return []
-
-
-def _is_true(keyword: ast.keyword) -> bool:
-    return not (isinstance(keyword.value, ast.Constant) and not keyword.value.value)
 
 
 def _told(trial: Trial, pairs: list[Pair]) -> str | None:
@@ -284,19 +267,9 @@ def _told(trial: Trial, pairs: list[Pair]) -> str | None:
     for use in trial.now_raw():
         if use.kind == "keep" and use.stmt.lineno in own:
             continue  # the set-up's own target
-        if _tells(use):
+        if tells_raw(use):
             line = getattr(use.node, "lineno", use.stmt.lineno)
             named = ast.unparse(use.node.func) if isinstance(use.node, ast.Call) else use.detail
             what = {"call": "the forward", "keep": "what is kept"}.get(use.kind, f"`{named}`")
             return f"{what} on line {line} works on the wrapped object, and would get the raw one"
     return None
-
-
-def _tells(use: Use) -> bool:
-    if isinstance(use.obj, Inside):
-        return True
-    if use.kind == "attr":
-        return use.detail in _OF_THE_WRAPPER
-    if use.kind == "method":
-        return use.detail not in _ALLOWED_METHODS
-    return use.kind != "input"

@@ -13,7 +13,8 @@ Fix
         with fabric.no_backward_sync(model):         ->    with fabric.no_backward_sync(model):
             loss = wrapped(x).sum()                            loss = model(x).sum()
 
-    Where the raw object is also used on purpose, or the wrapped one is a field, only the faulty uses are replaced.
+    Where the raw object is also used on purpose, the wrapped one is a field, or other files may use the names of the
+    module, only the faulty uses are replaced.
 
 Safety
     Safe when every use of both names is seen and none could tell the wrapped object from the raw one, else unsafe or
@@ -26,7 +27,7 @@ Read in `lightning/fabric/fabric.py` and `wrappers.py`: no set-up changes the ob
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Use
@@ -35,6 +36,7 @@ from fabric_fix.analysis.places import root_name, spelled
 from fabric_fix.analysis.program import Program
 from fabric_fix.edits.model import Edit, ReplaceExpression, ReplaceTargets
 from fabric_fix.finding import Finding, Span
+from fabric_fix.others import importer_of, user_of
 from fabric_fix.parts import Parts, parts_of
 from fabric_fix.rule import Rule
 from fabric_fix.setups import Place, place_of_setup, targets_of, trains
@@ -210,9 +212,21 @@ def _name_problem(program: Program, owner: ast.AST, place: Place, raw_name: str,
             return f"names are read through `{node.func.id}`"
     if _assigned_after(parts, place, raw_name):
         return f"`{raw_name}` is assigned again after the set-up"
-    if isinstance(owner, ast.Module) and name in program.once(_exported):
+    if not isinstance(owner, ast.Module):
+        return None
+    if name in program.once(_exported):
         return f"`{name}` is exported by the module"
-    return None
+    return _used_elsewhere(program, raw_name, name)
+
+
+def _used_elsewhere(program: Program, raw_name: str, name: str) -> str | None:
+    """Why other files may use the names of a module: then neither can go, nor stand for something else."""
+    path = program.source.path
+    user = user_of(program.project, path, name)
+    if user is not None:
+        return f"`{name}` may be what `{user}` uses of this module"
+    user = importer_of(program.project, path, raw_name)
+    return None if user is None else f"`{raw_name}` may be what `{user}` uses of this module"
 
 
 def _can_tell(node: ast.AST) -> bool:
@@ -289,9 +303,8 @@ def _replace(program: Program, place: Place, wrapped: Wrapped, uses: list[Use]) 
         return "the wrapped object has no name of its own"
     target, source = pair[1], pair[0]
     edits: dict[Span, Edit] = {}
-    home = program.syntax.function(place.statement)
     for use in uses:
-        if root_name(target) != "self" and program.syntax.function(use.node) is not home:
+        if root_name(target) != "self" and not _sees(program, place, use, (source, target)):
             kept = _kept_inside(program, place, use)
             if kept is not None:
                 return kept
@@ -303,6 +316,26 @@ def _replace(program: Program, place: Place, wrapped: Wrapped, uses: list[Use]) 
             return "the raw object is used under another name: use what the set-up returned"
         edits[Span.of(operand)] = ReplaceExpression(Span.of(operand), ast.unparse(target))
     return list(edits.values())
+
+
+def _sees(program: Program, place: Place, use: Use, names: Sequence[ast.expr]) -> bool:
+    """Whether names of the function that a set-up is in, or of its module, stand for the same where a use is."""
+    at, home = program.syntax.function(use.node), program.syntax.function(place.statement)
+    if at is None or at is home:
+        return at is home
+    if home is not None or use.frame.source is not program.interpreter.source:
+        return False
+    roots = {root_name(name) or "" for name in names}
+    around = [at, *(part for part in program.syntax.ancestors(at) if isinstance(part, _FUNCTIONS))]
+    if any(roots & (scope.locals | scope.outer.keys()) for scope in map(program.interpreter.scope, around)):
+        return False
+    if any(_assigned_after(parts_of(program, program.tree), place, root) for root in roots):
+        return False
+    alike = (other for other in program.uses() if other.node is use.node and other.kind == use.kind)
+    return all(other.after for other in alike if other.obj is use.obj)
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def _operand(program: Program, use: Use, source: str) -> ast.expr | None:

@@ -183,6 +183,13 @@ def test_json_has_the_shape_of_ruff() -> None:
     assert (edit["location"], edit["end_location"]) == ({"row": 5, "column": 1}, {"row": 6, "column": 1})
 
 
+def test_json_of_a_long_sum_has_the_fix() -> None:
+    put("sum.py", FAULTY + "text = " + " + ".join(["'a'"] * 5_000) + "\n")
+    done = Done("--check", "--output-format", "json")
+    (found,) = json.loads(done.out)
+    assert (done.status, [edit["content"] for edit in found["fix"]["edits"]]) == (1, ["model = fabric.setup(model)\n"])
+
+
 def test_json_of_nothing_is_an_empty_list() -> None:
     put("a.py", UNRELATED)
     done = Done("--check", "--output-format", "json")

@@ -32,6 +32,21 @@ CASES = {case.name: case for case in load_cases()}
         ),
         ("backward_without_model/items_that_may_be_raw_or_others", "train.py:35", "no name here surely stands for"),
         ("backward_without_model/items_that_may_be_raw_or_others", "train.py:19", "that `models[k]` is set up"),
+        ("discarded_setup/items_of_a_tuple", "train.py:27", "`pair` is a tuple, which takes no assignment"),
+        ("discarded_setup/items_of_a_tuple", "train.py:36", "does not show that `view` takes an assignment"),
+        ("discarded_setup/set_up_in_init_of_a_module", "train.py:15", "`net` would be a wrapped part of a module"),
+        ("discarded_setup/set_up_in_init_of_a_module", "train.py:40", "whether line 41 uses `part.net`"),
+        ("discarded_setup/models_of_a_dict_set_up_again", "train.py:16", "it may be set up already, on line 10"),
+        (
+            "split_setup/function_for_strategies_that_disagree",
+            "setup_utils.py:7",
+            "branch on the strategy by hand, as XLA FSDP",
+        ),
+        (
+            "joint_setup/function_inside_the_call_asks_for_shapes",
+            "train.py:34",
+            "`by_shape` on line 30 of optim_util.py is given the model, and cannot be seen into here",
+        ),
         ("backward_without_model/no_name_in_scope", "train.py:8", "has no name here: pass it to this function"),
     ],
 )

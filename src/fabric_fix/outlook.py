@@ -34,6 +34,8 @@ Position = tuple[int, int, int, int, str, str, Chain]
 WORKING = frozenset({"call", "sync", "backward", "iterate", "step", "clip", "store", "load"})
 """Uses that only do their work on the wrapped object."""
 _TABLES = frozenset({"_modules", "_parameters", "_buffers", "__dict__"})
+_OWN = frozenset({"forward", "__call__", "__init__", "__doc__", "__module__", "__dir__"})
+"""What the wrapper's class has of its own, so that it is not looked up in the module."""
 _USEFUL = WORKING | {"method", "attr", "return", "pass", "input", "store", "setup", "save", "load"}
 _OPTIMIZER_METHODS = frozenset({"step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"})
 
@@ -118,6 +120,8 @@ class Outlook:
             return Hazard(line, "`__class__` is the wrapper's class", kind="type")
         if use.kind == "attr" and use.obj.kind == "module" and use.detail in _TABLES:
             return Hazard(line, f"`{use.detail}` of the wrapped module is the wrapper's own", kind="names")
+        if use.kind == "attr" and use.obj.kind == "module" and use.detail in _OWN:
+            return Hazard(line, f"`{use.detail}` of the wrapped module is the wrapper's own", kind="type")
         if use.obj.kind == "loader" and use.kind in ("attr", "method") and _is_replaced(use.detail):
             return Hazard(line, f"`{use.detail}` of the wrapped dataloader is another one in several processes")
         if use.kind == "save":
@@ -277,24 +281,74 @@ class Outlook:
         return [(use, hazard) for use in self.after.uses() for hazard in self._owner(use)]
 
     def _owner(self, use: Use) -> Iterator[Hazard]:
-        """What speaks against the binding of a field, if a use is one."""
-        if use.kind in ("setattr", "setmodule") and _is_new(use.node):
-            line = getattr(use.node, "lineno", use.stmt.lineno)
-            if isinstance(use.obj, Instance) and refuses_assignment(use.obj):
-                yield Hazard(line, f"`{use.detail}` of a `{use.obj.cls.node.name}` takes no assignment", fatal=True)
-            elif isinstance(use.obj, Instance) and is_module(use.obj) and used_in_init(use.obj, use.detail):
-                yield Hazard(line, f"the module keeps `{use.detail}` in another of its parts as well", fatal=True)
-            elif is_module(use.obj) and self._names_parts(use.obj):
-                what = f"`{use.detail}` would be a wrapped part of a module, whose state then has other names"
-                yield Hazard(line, what, kind="names")
+        """What speaks against the binding of a field or an item, if a use is one."""
+        if use.kind not in ("setattr", "setmodule", "setitem") or not _is_new(use.node):
+            return
+        line = getattr(use.node, "lineno", use.stmt.lineno)
+        place = use.detail or ast.unparse(use.node)
+        if isinstance(use.obj, Instance) and use.kind != "setitem":
+            if refuses_assignment(use.obj):
+                yield Hazard(line, f"`{place}` of a `{use.obj.cls.node.name}` takes no assignment", fatal=True)
+                return
+            if is_module(use.obj) and used_in_init(use.obj, place, self.after.setups()):
+                yield Hazard(line, f"the module keeps `{place}` in another of its parts as well", fatal=True)
+                return
+        if is_module(use.obj) and self._takes_module(use) and self._names_parts(use.obj):
+            what = f"`{place}` would be a wrapped part of a module, whose state then has other names"
+            yield Hazard(line, what, kind="names")
+
+    def _takes_module(self, use: Use) -> bool:
+        """Whether what an attribute or an item is given may be a module, which then is a part, and not an optimizer."""
+        kept = self._kept_at.get(use.node, ())
+        return not kept or any(not isinstance(obj, Wrapped) or obj.kind == "module" for obj in kept)
+
+    @cached_property
+    def _kept_at(self) -> dict[ast.AST, set[Obj]]:
+        """What attributes and items are given, and what calls are, by the places in the source."""
+        kept: dict[ast.AST, set[Obj]] = {}
+        for use in self.after.uses():
+            if use.kind in ("keep", "pass"):
+                kept.setdefault(use.node, set()).add(use.obj)
+        return kept
 
     def _names_parts(self, owner: Obj) -> bool:
-        """Whether the program asks a module for its state or its parts by name."""
-        named = known.NAMES_PARTS | {"state_dict", "load_state_dict"}
-        return any(
-            use.obj is owner and (use.kind == "save" or (use.kind == "method" and use.detail in named))
+        """Whether the program asks a module, or one that it is a part of, for its state or its parts by name."""
+        return bool(self._named & {owner, *self._modules_around(owner)})
+
+    @cached_property
+    def _named(self) -> set[Obj]:
+        """What the program asks for its state or its parts by name, or stores."""
+        named = (known.NAMES_PARTS - {"register_buffer"}) | {"state_dict", "load_state_dict"}
+        return {
+            raw(use.obj)
             for use in self.after.uses()
-        )
+            if use.kind == "save" or (use.kind == "method" and use.detail in named)
+        }
+
+    def _modules_around(self, part: Obj) -> set[Obj]:
+        """The objects that have a module as a part, or as a part of a part."""
+        found: set[Obj] = set()
+        new = {part}
+        while new:
+            new = {owner for obj in new for owner in self._owners_of.get(obj, ())} - found
+            found |= new
+        return found
+
+    @cached_property
+    def _owners_of(self) -> dict[Obj, set[Obj]]:
+        """For what is assigned to an attribute or an item, or given to a module: the objects whose it is."""
+        owners: dict[ast.AST, set[Obj]] = {}
+        for node, obj in self.after.interpreter.created():
+            if node is not None and is_module(obj):
+                owners.setdefault(node, set()).add(obj)
+        for use in self.after.uses():
+            if use.kind in ("setattr", "setmodule", "setitem"):
+                owners.setdefault(use.node, set()).add(raw(use.obj))
+        found: dict[Obj, set[Obj]] = {}
+        for node, objs in owners.items():
+            for part in self._kept_at.get(node, ()):
+                found.setdefault(raw(part), set()).update(objs)
+        return found
 
     @cached_property
     def uncovered(self) -> set[tuple[Spot, Chain]]:

@@ -11,6 +11,7 @@ from fabric_fix.analysis.modules import SHIFT
 from fabric_fix.analysis.objects import Obj, Value, Wrapped
 from fabric_fix.analysis.places import root_name, spelled
 from fabric_fix.analysis.program import Program
+from fabric_fix.containers import item_problem
 
 
 def binding_problem(program: Program, target: ast.expr, at: ast.AST) -> str | None:
@@ -25,6 +26,8 @@ def binding_problem(program: Program, target: ast.expr, at: ast.AST) -> str | No
             here = "an assignment here would make another, local name"
             return f"`{target.id}` belongs to an enclosing scope, and {here}: set it up there, or return the result"
         return _loop_target(program, target.id, at)
+    if isinstance(target, ast.Subscript):
+        return item_problem(program, target)
     return _property_problem(program, target)
 
 

@@ -237,23 +237,23 @@ def moving_problem(moved: ast.stmt, passed: Sequence[ast.stmt], allowed: frozens
     return None
 
 
-def source_problem(made: ast.Assign, source: str | None, whole: bool) -> str | None:
+def source_problem(made: ast.expr, source: str | None, whole: bool) -> str | None:
     """Why an optimizer is not made from the parameters of a model in a way that its wrapper can give as well.
 
     With `whole`, only `model.parameters()` of the model itself counts: under XLA FSDP, and FSDP with flat parameters,
     only the wrapper has the sharded ones.
     """
-    parts = [] if source is None else list(readings(made.value, source))
+    parts = [] if source is None else list(readings(made, source))
     if not parts:
         return (
             f"the optimizer on line {made.lineno} is not made from the parameters of `{source or 'the model'}` directly"
         )
     of_all = ("parameters", "named_parameters")
-    attributes = [node for node in ast.walk(made.value) if isinstance(node, ast.Attribute)]
+    attributes = [node for node in ast.walk(made) if isinstance(node, ast.Attribute)]
     owned = {id(node.value) for node in attributes if not whole or node.attr in of_all}
     if any(id(part) not in owned for part in parts):
         part = next(part for part in parts if id(part) not in owned)
-        around = next(n for n in ast.walk(made.value) if part in ast.iter_child_nodes(n))
+        around = next(n for n in ast.walk(made) if part in ast.iter_child_nodes(n))
         used = ast.unparse(around)
         return f"line {made.lineno} uses `{used}`, which the wrapped model does not give: pass `{source}.parameters()`"
     return None

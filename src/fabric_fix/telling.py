@@ -3,10 +3,40 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Container
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Use
-from fabric_fix.analysis.objects import Instance, Obj, Thing, Wrapped
+from fabric_fix.analysis.objects import Inside, Instance, Obj, Thing, Wrapped
+
+_OF_THE_WRAPPER = frozenset({"device", "dtype", "forward"})
+"""Attributes that the wrapper has and a raw module need not have (`_DeviceDtypeModuleMixin`), or has as another."""
+_ALIKE = frozenset(
+    {
+        "parameters",
+        "buffers",
+        "train",
+        "eval",
+        "requires_grad_",
+        "modules",
+        "load_state_dict",
+        "zero_grad",
+        "step",
+        "add_param_group",
+    }
+)
+"""Methods that do the same on what a set-up was given as on what it returns, before anything is trained."""
+
+
+def tells_raw(use: Use) -> bool:
+    """Whether a use of a wrapped object can tell that it would get the raw one."""
+    if isinstance(use.obj, Inside):
+        return True
+    if use.kind == "attr":
+        return use.detail in _OF_THE_WRAPPER
+    if use.kind == "method":
+        return use.detail not in _ALIKE
+    return use.kind != "input"
 
 
 def may_keep(callee: str) -> bool:
@@ -23,11 +53,11 @@ def refuses_assignment(owner: Instance) -> bool:
     return frozen or named or owner.cls.method("__setattr__") is not None
 
 
-def used_in_init(owner: Instance, name: str) -> bool:
-    """Whether the `__init__` of a module puts a part into another one."""
+def used_in_init(owner: Instance, name: str, setups: Container[ast.AST]) -> bool:
+    """Whether the `__init__` of a module puts a part into another one: gives it to a call that is no set-up."""
     init = owner.cls.method("__init__")
     for node in ast.walk(init.node) if init is not None else ():
-        for part in node.args if isinstance(node, ast.Call) else ():
+        for part in node.args if isinstance(node, ast.Call) and node not in setups else ():
             if isinstance(part, ast.Attribute) and part.attr == name and ast.unparse(part.value) == "self":
                 return True
     return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fabric_fix.finding import Fix
@@ -20,10 +21,23 @@ class TextEdit:
 
 def text_edits(text: str, fix: Fix) -> tuple[TextEdit, ...]:
     """What a fix alone would change in a text, whole lines at a time; nothing when it cannot be made."""
+    new = _rewritten(text, fix)
+    return tuple(_edits(split_lines(text), split_lines(new)))
+
+
+def _rewritten(text: str, fix: Fix) -> str:
+    """The text after a fix; a source that is nested deeply, as by a sum of thousands of terms, needs a deep stack."""
     from fabric_fix.edits.rewrite import rewrite
 
-    new = rewrite(text, [fix]).text
-    return tuple(_edits(split_lines(text), split_lines(new)))
+    try:
+        return rewrite(text, [fix]).text
+    except (RecursionError, MemoryError):
+        from fabric_fix.deep import run_deep
+
+    found: list[str] = []
+    with suppress(RecursionError, MemoryError):
+        run_deep(lambda: found.append(rewrite(text, [fix]).text))
+    return found[0] if found else text
 
 
 def _edits(old: list[str], new: list[str]) -> Iterator[TextEdit]:

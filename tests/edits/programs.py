@@ -12,6 +12,7 @@ from fabric_fix.edits.model import (
     Edit,
     InsertStatement,
     MoveStatement,
+    NameArgument,
     RemoveArgument,
     RemoveStatement,
     ReplaceExpression,
@@ -189,6 +190,8 @@ def _expression_edit(
         return None
     call = chooser.choice(calls)
     values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if call.args and chooser.random() < 0.2:
+        return NameArgument(Span.of(call), Span.of(call.args[-1]), "new")
     if values and chooser.random() < 0.4:
         return RemoveArgument(Span.of(call), Span.of(chooser.choice(values)))
     if chooser.random() < 0.5:

@@ -14,6 +14,7 @@ from fabric_fix.edits.model import (
     Edit,
     InsertStatement,
     MoveStatement,
+    NameArgument,
     RemoveArgument,
     RemoveStatement,
     ReplaceExpression,
@@ -76,6 +77,9 @@ class Editing:
 
     def drop(self, call: str, argument: str) -> Edit:
         return RemoveArgument(self.at(call), self.at(argument))
+
+    def name(self, call: str, argument: str, keyword: str) -> Edit:
+        return NameArgument(self.at(call), self.at(argument), keyword)
 
     def add_import(self, module: str, name: str) -> Edit:
         return AddImport(module, name)

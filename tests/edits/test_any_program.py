@@ -30,6 +30,8 @@ REFUSALS = (
     "put into code that is replaced",
     "argument would be removed twice",
     "already has the argument",
+    "is not the last positional one",
+    "could already be given",
     "would be moved twice",
     "is needed above the imports",
 )

@@ -9,6 +9,18 @@ from tests.edits.support import Case, check_case
 CASES: dict[str, Case] = {
     "keyword on one line": ("f(a)\n", lambda e: [e.keyword("f(a)", "m", "model")], "f(a, model=m)\n"),
     "keyword in spaces": ("f( a )\n", lambda e: [e.keyword("f( a )", "m", "model")], "f( a, model=m )\n"),
+    "name on one line": ("f(a, m)\n", lambda e: [e.name("f(a, m)", "m", "model")], "f(a, model=m)\n"),
+    "name before a keyword": ("f(m, b=1)\n", lambda e: [e.name("f(m, b=1)", "m", "model")], "f(model=m, b=1)\n"),
+    "name with a comment behind": (
+        "f(\n    a,  # a\n    m,   # model\n    # end\n)\n",
+        lambda e: [e.name("f(\n    a,  # a\n    m,   # model\n    # end\n)", "m", "model")],
+        "f(\n    a,  # a\n    model=m,   # model\n    # end\n)\n",
+    ),
+    "name without the argument before": (
+        "f(a, b, m)\n",
+        lambda e: [e.drop("f(a, b, m)", "b"), e.name("f(a, b, m)", "m", "model")],
+        "f(a, model=m)\n",
+    ),
     "keyword to nothing": ("f()\n", lambda e: [e.keyword("f()", "m", "model")], "f(model=m)\n"),
     "keyword after a trailing comma": ("f(a,)\n", lambda e: [e.keyword("f(a,)", "m", "model")], "f(a, model=m,)\n"),
     "keyword to a generator": (

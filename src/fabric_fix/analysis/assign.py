@@ -100,6 +100,7 @@ def _subscript(it: Interpreter, target: ast.Subscript, value: Value) -> None:
     key = subscript_key(it, target.slice)
     _kept(it, target, value)
     for owner in evaluate(it, target.value):
+        it.use(owner, "setitem", target)
         if isinstance(owner, (Collection, Thing)):
             it.set_field(owner, key or "*", value, weak=key is None)
         elif isinstance(owner, Sequence) and key is not None and key[1:].isdigit() and int(key[1:]) < len(owner.items):

@@ -160,7 +160,8 @@ class Use:
         self.obj = obj
         self.kind = kind
         """call, method, attr, index, setattr, isinstance, type, save, pass, input, iterate, step, setup, sync,
-        backward, clip, load, store, strategy, return, keep, identity, operator, compile, bind, setmodule, delattr."""
+        backward, clip, load, store, strategy, return, keep, identity, operator, compile, bind, setmodule, setitem,
+        delattr."""
         self.node = node
         self.stmt = stmt
         self.frame = frame

@@ -14,8 +14,11 @@ from fabric_fix.analysis.objects import (
     EMPTY,
     Collection,
     Const,
+    Instance,
     Sequence,
+    Thing,
     Value,
+    Wrapped,
 )
 
 
@@ -115,8 +118,7 @@ def _dict(it: Interpreter, node: ast.Dict) -> Value:
                     it.set_field(made, name, stored, weak=len(got) > 1)
         else:
             if key is not None:
-                for obj in evaluate(it, key):
-                    it.use(obj, "identity", key)
+                told_apart(it, evaluate(it, key), key)
             else:
                 _merge(it, made, got)
             it.set_field(made, "*", got, weak=True)
@@ -132,11 +134,19 @@ def _merge(it: Interpreter, made: Collection, got: Value) -> None:
                     it.set_field(made, name, value, weak=True)
 
 
+def told_apart(it: Interpreter, keys: Value, node: ast.expr) -> None:
+    """Objects as keys of a dict, or looked up in a collection: each is only equal to itself."""
+    for obj in keys:
+        if isinstance(obj, (Thing, Instance, Wrapped)):
+            it.use(obj, "identity", node)
+
+
 def subscript_key(it: Interpreter, node: ast.expr) -> str | None:
     """The field that a subscript names (`'model` for `["model"]`), or None when it is not a known constant."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         return f"'-{node.operand.value!s}"
     value = evaluate(it, node)
+    told_apart(it, value, node)
     if len(value) == 1:
         obj = next(iter(value))
         if isinstance(obj, Const) and isinstance(obj.value, (str, int)):
@@ -269,7 +279,7 @@ def _comprehension(it: Interpreter, node: ast.ListComp | ast.SetComp | ast.Gener
             evaluate(it, test)
     it.repeating += 0 if single else 1
     if isinstance(node, ast.DictComp):
-        evaluate(it, node.key)
+        told_apart(it, evaluate(it, node.key), node.key)
         got = evaluate(it, node.value)
     else:
         got = evaluate(it, node.elt)

@@ -125,7 +125,6 @@ HARMLESS_METHODS = frozenset(
         "mark_forward_method",
         "modules",
         "get_parameter",
-        "register_buffer",
         "register_forward_hook",
         "register_forward_pre_hook",
         "register_full_backward_hook",
@@ -151,12 +150,16 @@ NAMES_PARTS = frozenset(
         "get_submodule",
         "get_buffer",
         "add_module",
+        "register_buffer",
         "register_module",
         "register_parameter",
         "apply",
     ]
 )
 """Methods of `nn.Module` that give or take the parts of a module by name: the wrapper has other parts, and prefixes."""
+
+CONTAINERS = frozenset({"ModuleList", "ModuleDict", "Sequential"})
+"""Modules of torch whose items are their parts."""
 
 HARMLESS_BUILTINS = frozenset(
     f"builtins.{name}"

@@ -8,7 +8,7 @@ from fabric_fix.analysis import calls, fabric_calls, known, library
 from fabric_fix.analysis.attributes import INSIDE
 from fabric_fix.analysis.derive import argument_gradients, derived, gradients
 from fabric_fix.analysis.events import Argument
-from fabric_fix.analysis.expressions import collection
+from fabric_fix.analysis.expressions import collection, told_apart
 from fabric_fix.analysis.interp import Interpreter
 from fabric_fix.analysis.iterate import content
 from fabric_fix.analysis.objects import (
@@ -24,6 +24,9 @@ from fabric_fix.analysis.objects import (
     Wrapped,
     raw,
 )
+
+_LOOKS_UP = frozenset({"get", "pop", "setdefault", "index", "count", "remove", "discard"})
+"""Methods of lists, sets and dicts whose first argument is compared with what is there."""
 
 
 def of_wrapped(it: Interpreter, node: ast.Call, obj: Wrapped | Inside, name: str, args: list[Argument]) -> Value:
@@ -106,6 +109,8 @@ def _owner(it: Interpreter, obj: Obj) -> Value:
 
 def of_container(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list[Argument]) -> Value:
     """A method of a list, tuple or dict."""
+    if name in _LOOKS_UP and args:
+        told_apart(it, args[0].value, args[0].node)
     if name in ("append", "add", "extend", "insert", "update", "setdefault"):
         _grow(it, node, obj, name, args)
         return it.const(None)

@@ -63,6 +63,14 @@ def remove_argument(call: cst.Call, at: int, make: Maker) -> cst.Call:
     return _with_before(call.with_changes(args=args), at, _gap(before, lines, after, at, make))
 
 
+def name_argument(call: cst.Call, at: int, keyword: str) -> cst.Call:
+    """Give an argument by keyword, with the comma and the comments that it has."""
+    args = list(call.args)
+    named = new_argument(args[at].value, keyword)
+    args[at] = args[at].with_changes(value=named.value, keyword=named.keyword, equal=named.equal)
+    return call.with_changes(args=args)
+
+
 def _add_first(call: cst.Call, arg: cst.Arg, make: Maker) -> cst.Call:
     space = call.whitespace_before_args
     if not isinstance(space, cst.ParenthesizedWhitespace):

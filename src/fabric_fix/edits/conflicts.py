@@ -13,6 +13,7 @@ from fabric_fix.edits.model import (
     EditError,
     InsertStatement,
     MoveStatement,
+    NameArgument,
     RemoveArgument,
     RemoveStatement,
     ReplaceExpression,
@@ -26,7 +27,7 @@ def place_of(edit: Edit) -> Span | None:
     """The span of what an edit changes; None for AddImport and for InsertStatement, which change nothing there is."""
     if isinstance(edit, ReplaceExpression):
         return edit.span
-    if isinstance(edit, AddArgument | RemoveArgument):
+    if isinstance(edit, AddArgument | RemoveArgument | NameArgument):
         return edit.call
     if isinstance(edit, AddImport | InsertStatement):
         return None

@@ -68,6 +68,14 @@ class RemoveArgument(Record):
     argument: Span
 
 
+class NameArgument(Record):
+    """Give an argument by keyword where it stands; `argument` is the span of its value, the last positional one."""
+
+    call: Span
+    argument: Span
+    keyword: str
+
+
 class RemoveStatement(Record):
     """Remove a statement; its comments stay, and a block that would be empty gets `pass`."""
 
@@ -116,6 +124,7 @@ Edit: TypeAlias = (
     | ReplaceTargets
     | AddArgument
     | RemoveArgument
+    | NameArgument
     | RemoveStatement
     | InsertStatement
     | MoveStatement

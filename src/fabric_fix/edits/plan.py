@@ -14,6 +14,7 @@ from fabric_fix.edits.model import (
     AddArgument,
     Edit,
     MoveStatement,
+    NameArgument,
     RemoveArgument,
     RemoveStatement,
     ReplaceExpression,
@@ -148,7 +149,7 @@ def touched_lines(tree: ast.Module, edits: Iterable[Edit], text: LineTable) -> l
 def _touched(tree: ast.Module, edit: Edit) -> Iterator[Touched]:
     place, anchor = place_of(edit), anchor_of(edit)
     if place is not None:
-        is_inside = isinstance(edit, ReplaceExpression | AddArgument | RemoveArgument)
+        is_inside = isinstance(edit, ReplaceExpression | AddArgument | RemoveArgument | NameArgument)
         found = innermost_statement(tree, place) if is_inside else find_statement(tree, place)
         yield Touched(found, isinstance(edit, RemoveStatement | ReplaceStatement | MoveStatement))
     if anchor is not None:

@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 import libcst as cst
 
 from fabric_fix.edits.blocks import Block, Row, Suite
-from fabric_fix.edits.calls import add_argument, new_argument, positional_place, remove_argument
+from fabric_fix.edits.calls import add_argument, name_argument, new_argument, positional_place, remove_argument
 from fabric_fix.edits.code import Maker
 from fabric_fix.edits.conflicts import anchor_of, place_of
 from fabric_fix.edits.locate import Located, Range
@@ -20,6 +20,7 @@ from fabric_fix.edits.model import (
     EditError,
     InsertStatement,
     MoveStatement,
+    NameArgument,
     RemoveArgument,
     RemoveStatement,
     ReplaceExpression,
@@ -31,6 +32,7 @@ from fabric_fix.edits.suites import new_row, read_block, write_block
 from fabric_fix.finding import Span
 
 BlockEdit: TypeAlias = InsertStatement | MoveStatement | ReplaceStatement | RemoveStatement
+ArgumentEdit: TypeAlias = AddArgument | RemoveArgument | NameArgument
 _MEASURED = (cst.BaseExpression, cst.BaseSmallStatement, cst.BaseStatement)
 """Nodes whose recorded place holds all that is in them (that of a parameter, for one, leaves out its default)."""
 _PHASES: tuple[type, ...] = (InsertStatement, MoveStatement, ReplaceStatement, RemoveStatement)
@@ -49,7 +51,7 @@ class _Editor(cst.CSTTransformer):
         self.located = located
         self.touched: list[Range] = []
         self.expressions: dict[int, ReplaceExpression] = {}
-        self.calls: dict[int, list[AddArgument | RemoveArgument]] = {}
+        self.calls: dict[int, list[ArgumentEdit]] = {}
         self.smalls: dict[int, BindResult | ReplaceTargets] = {}
         self.block_edits: list[BlockEdit] = []
         self.parents: list[tuple[cst.CSTNode, str]] = []
@@ -67,7 +69,7 @@ class _Editor(cst.CSTTransformer):
                 self.touched.append(self.located.range_of_span(span))
         if isinstance(edit, ReplaceExpression):
             self.expressions[id(self.located.expression(edit.span))] = edit
-        elif isinstance(edit, AddArgument | RemoveArgument):
+        elif isinstance(edit, AddArgument | RemoveArgument | NameArgument):
             self.calls.setdefault(id(self.located.expression(edit.call)), []).append(edit)
         elif isinstance(edit, BindResult | ReplaceTargets):
             self.smalls[id(self.located.statement(edit.statement))] = edit
@@ -109,7 +111,7 @@ class _Editor(cst.CSTTransformer):
         return updated
 
     def _edit_call(
-        self, original: cst.BaseExpression, updated: cst.BaseExpression, edits: Sequence[AddArgument | RemoveArgument]
+        self, original: cst.BaseExpression, updated: cst.BaseExpression, edits: Sequence[ArgumentEdit]
     ) -> cst.Call:
         if not isinstance(original, cst.Call) or not isinstance(updated, cst.Call):
             raise EditError("the expression is no call in the concrete syntax tree")
@@ -120,6 +122,8 @@ class _Editor(cst.CSTTransformer):
                 at = self._argument_index(olds, edit.argument)
                 updated = remove_argument(updated, at, make)
                 del olds[at]
+            elif isinstance(edit, NameArgument):
+                updated = name_argument(updated, self._argument_index(olds, edit.argument), edit.keyword)
             else:
                 at = len(olds) if edit.keyword else positional_place(updated.args, edit.index)
                 arg = new_argument(make.expression(edit.code), edit.keyword)

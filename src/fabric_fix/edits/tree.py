@@ -15,6 +15,7 @@ from fabric_fix.edits.model import (
     EditError,
     InsertStatement,
     MoveStatement,
+    NameArgument,
     RemoveArgument,
     RemoveStatement,
     ReplaceExpression,
@@ -79,6 +80,7 @@ _PHASES: dict[type, int] = {
     ReplaceExpression: 0,
     AddArgument: 0,
     RemoveArgument: 0,
+    NameArgument: 0,
     ReplaceTargets: 0,
     InsertStatement: 1,
     MoveStatement: 2,
@@ -128,6 +130,11 @@ class _Work:
         call = _find_call(self.tree, edit.call)
         argument = find_argument(call, edit.argument)
         return lambda: _remove_argument(call, argument)
+
+    def _NameArgument(self, edit: NameArgument) -> Change:
+        call = _find_call(self.tree, edit.call)
+        argument = find_argument(call, edit.argument)
+        return lambda: _name_argument(call, argument, edit.keyword)
 
     def _ReplaceTargets(self, edit: ReplaceTargets) -> Change:
         statement = find_statement(self.tree, edit.statement).statement
@@ -232,6 +239,15 @@ def _remove_argument(call: ast.Call, argument: ast.expr | ast.keyword) -> None:
         call.keywords = [other for other in call.keywords if other is not argument]
     else:
         call.args = [other for other in call.args if other is not argument]
+
+
+def _name_argument(call: ast.Call, argument: ast.expr | ast.keyword, keyword: str) -> None:
+    if isinstance(argument, (ast.keyword, ast.Starred)) or not call.args or call.args[-1] is not argument:
+        raise EditError(f"the argument at line {argument.lineno} is not the last positional one")
+    if any(other.arg in (keyword, None) for other in call.keywords):
+        raise EditError(f"`{keyword}` could already be given")
+    call.args.pop()
+    call.keywords.insert(0, ast.copy_location(ast.keyword(keyword, argument), argument))
 
 
 def _add_positional(call: ast.Call, value: ast.expr, index: int | None) -> None:
