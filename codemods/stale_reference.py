@@ -327,7 +327,7 @@ def _sees(program: Program, place: Place, use: Use, names: Sequence[ast.expr]) -
         return False
     roots = {root_name(name) or "" for name in names}
     around = [at, *(part for part in program.syntax.ancestors(at) if isinstance(part, _FUNCTIONS))]
-    if any(roots & (scope.locals | scope.outer.keys()) for scope in map(program.interpreter.scope, around)):
+    if any(roots & (scope.locals | scope.outer.keys()) for scope in map(program.source.scope, around)):
         return False
     if any(_assigned_after(parts_of(program, program.tree), place, root) for root in roots):
         return False
