@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Backward, Call, NoSync, Setup
@@ -157,9 +157,9 @@ def _asked(program: Program) -> dict[type[Rule], set[int]]:
 
 
 def _is_open(program: Program) -> bool:
-    """Whether a model or an optimizer that is set up or trained is one that a caller gives who was not seen."""
+    """Whether a model or an optimizer that is set up or trained is one that a caller or a subclass gives, not seen."""
     events = (event for event in program.interpreter.events.values() if program.owns(event.node))
-    return any(_is_given(obj) for event in events for obj in _given(event))
+    return any(_is_given(obj, program.interpreter.left_open) for event in events for obj in _given(event))
 
 
 def _given(event: Call) -> Iterator[Obj]:
@@ -171,9 +171,9 @@ def _given(event: Call) -> Iterator[Obj]:
             yield from argument.value
 
 
-def _is_given(obj: Obj) -> bool:
+def _is_given(obj: Obj, left_open: Set[Obj]) -> bool:
     last = owners(raw(obj))[-1]
-    return isinstance(last, Thing) and last.kind == "param"
+    return isinstance(last, Thing) and (last.kind == "param" or last in left_open)
 
 
 def _families(strategies: Sequence[str]) -> frozenset[str]:

@@ -146,6 +146,8 @@ class Interpreter:
         """What properties of objects gave when they were last asked for."""
         self.other_calls: set[ast.Call] = set()
         """Calls of something that an object holds, and that is no method of a Fabric."""
+        self.left_open: Value = EMPTY
+        """What methods gave that subclasses are to define."""
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []
         self._made: dict[Hashable, Obj] = {}
