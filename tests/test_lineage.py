@@ -14,7 +14,7 @@ HIERARCHIES = {
     "chain": "class A: ...\nclass B(A): ...\nclass C(B): ...",
     "mixin first": "class Base: ...\nclass M: ...\nclass C(M, Base): ...",
     "diamond": "class A: ...\nclass B(A): ...\nclass M(A): ...\nclass C(B, M): ...",
-    "two of each": "class A: ...\nclass M(A): ...\nclass N(A): ...\nclass X(M, N): ...\nclass Y(N): ...\nclass C(X, Y): ...",
+    "two of each": "class A: ...\nclass M(A): ...\nclass N(A): ...\nclass X(M, N): ...\nclass C(X, N): ...",
 }
 
 
