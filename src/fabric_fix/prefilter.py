@@ -18,14 +18,18 @@ def names_fabric(data: bytes) -> bool:
 
 
 def sorted_out(data: bytes) -> tuple[bool, bool]:
-    """Whether a file is relevant (`is_relevant`), and whether it can say how others are used.
+    """Whether a file is relevant (`is_relevant`), and whether it can give a Fabric to others: `train(make_fabric())`.
 
-    It does the latter when it chooses a strategy for them, or gives a Fabric that one of them makes to another:
-    `train(make_fabric())`. Both are asked in one look, as nearly all files are neither, and most time goes here.
+    Both are asked in one look, as nearly all files are neither, and most time goes here.
     """
     names = names_fabric(data)
     relevant = names and (b"setup" in data or b"backward" in data or b"no_sync" in data)
-    return relevant, (names or b"strategy" in data) and b"import" in data
+    return relevant, names and b"import" in data
+
+
+def chooses_strategy(data: bytes) -> bool:
+    """Whether a file can say which strategy others run with; only asked of those beside and above them."""
+    return b"strategy" in data and b"import" in data
 
 
 def can_be_wrong(data: bytes) -> bool:

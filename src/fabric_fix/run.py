@@ -247,7 +247,7 @@ class Run:
                 around = Discovery(self._configs).find([root])
                 self._candidates.update((one.real, one) for one in around)
                 self._seen += read(around)
-            self._projects[root] = programs(root, self._seen)
+            self._projects[root] = programs(root, self._seen, self._candidates.values())
         return self._projects[root]
 
     def _mentioning(self, root: str, names: frozenset[str], places: Sequence[str]) -> list[ProgramFile]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Set
 from typing import TYPE_CHECKING, NamedTuple
 
-from fabric_fix.prefilter import is_relevant, names_fabric, sorted_out
+from fabric_fix.prefilter import chooses_strategy, is_relevant, names_fabric, sorted_out
 
 if TYPE_CHECKING:
     from fabric_fix.discovery import Candidate
@@ -65,7 +65,7 @@ def mentioning(
     return found
 
 
-def programs(root: str, files: Iterable[tuple[Candidate, bytes]]) -> list[ProgramFile]:
+def programs(root: str, files: Iterable[tuple[Candidate, bytes]], candidates: Iterable[Candidate]) -> list[ProgramFile]:
     """The files under a root that name Fabric, and those beside or above them that may choose a strategy for them.
 
     Each is there once; they are sorted by their paths.
@@ -74,8 +74,19 @@ def programs(root: str, files: Iterable[tuple[Candidate, bytes]]) -> list[Progra
     using = {real for real, (one, data) in inside.items() if is_relevant(data) and not one.left_out()}
     folders = {folder for real in using for folder in _folders_above(real, root)}
     naming = {real for real, (one, data) in inside.items() if names_fabric(data) and not one.left_out()}
+    inside.update((one.real, (one, data)) for one, data in list(_choosing(folders, inside.keys(), candidates)))
     chosen = [real for real in inside if real in using | naming or os.path.dirname(real) in folders]
     return [ProgramFile(inside[real][0].path, real, inside[real][1]) for real in sorted(chosen)]
+
+
+def _choosing(folders: Set[str], known: Set[str], candidates: Iterable[Candidate]) -> Iterator[tuple[Candidate, bytes]]:
+    """The files directly in some folders that can choose a strategy, but for those that are known."""
+    for candidate in candidates:
+        if os.path.dirname(candidate.real) in folders and candidate.real not in known:
+            with contextlib.suppress(OSError), open(candidate.real, "rb", buffering=0) as stream:
+                data = stream.read()
+                if chooses_strategy(data):
+                    yield candidate, data
 
 
 def _folders_above(path: str, root: str) -> list[str]:
