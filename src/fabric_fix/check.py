@@ -19,6 +19,7 @@ from fabric_fix.rule import Rule
 from fabric_fix.setups import owners
 
 _FABRIC = re.compile("abric|LightningLite")
+_METHOD = re.compile("setup|backward|no_sync")
 _STRING = re.compile(r"""(?<!["'])"[^"'\\]+"(?!")|(?<!["'])'[^"'\\]+'(?!')""")
 
 
@@ -34,7 +35,7 @@ class CheckResult(Record):
     gave_up_at: int = 1
     """The line that it had come to then."""
     is_open: bool = False
-    """Whether models or optimizers come to it from callers that were not seen."""
+    """Whether models or optimizers come to it from callers that were not seen, or it only makes a Fabric for others."""
 
 
 class Surroundings(Record):
@@ -94,7 +95,8 @@ def check_text(
         may_find = shallow.source.number in _homes(shallow, rules) or _may_find(shallow, rules)
         if not shallow.gave_up and not (may_find or (not strategies and _has_hints(shallow))):
             found_out = project.dependencies()
-            return CheckResult((), shallow.gave_up, visited, found_out, shallow.gave_up_at, _is_open(shallow))
+            is_open = _is_open(shallow) or (not visited and not _METHOD.search(text))
+            return CheckResult((), shallow.gave_up, visited, found_out, shallow.gave_up_at, is_open)
         program = shallow.deepened()
     else:
         program = Program(text, path, families, project, real, importers=around.importers, deadline=deadline)

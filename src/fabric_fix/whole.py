@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from fabric_fix.engine import FileResult, Job, untouched
+from fabric_fix.prefilter import makes_fabric, names_fabric
 from fabric_fix.records import replace
 
 if TYPE_CHECKING:
@@ -70,7 +71,15 @@ class Whole:
         Which programs these are is found out while the jobs are being done.
         """
         found = list(self._examine(chain(jobs, self._visits(kept))))
-        return found[: len(kept)], found[len(kept) :]
+        results = [self._opened(job, result) for job, result in zip(kept, found, strict=False)]
+        return results, found[len(kept) :]
+
+    def _opened(self, job: Job, result: FileResult) -> FileResult:
+        """A result that depends on who uses the file, when it does not name Fabric and its project makes one."""
+        root = job.around.root
+        if root is None or job.around.is_shown or names_fabric(job.data):
+            return result
+        return replace(result, is_open=any(makes_fabric(file.data) for file in self._context(root)))
 
     def _with_users(self, jobs: list[Job], results: list[FileResult], around: list[FileResult]) -> set[str]:
         """Examine those again that other files have a say in; gives the files that are tied to others."""
