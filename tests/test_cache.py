@@ -221,7 +221,7 @@ def test_requirements_of_the_project_renew_what_depends_on_them(start: Start, pr
 
 def test_a_result_says_which_files_it_depends_on(project: Path) -> None:
     (project / "setup.py").write_bytes(b"torch\r\n")
-    job = Job("f.py", str(project / "f.py"), FUSED.encode(), all_rules(), around=Surroundings(str(project)))
+    job = Job("f.py", str(project / "f.py"), FUSED.encode(), all_rules(), around=Surroundings(str(project), is_kept=True))
     consulted = dict(examine(job).consulted)
     assert consulted[str(project / "setup.py")] == digest(b"torch\r\n")
     assert consulted[str(project / "requirements.txt")] == ABSENT

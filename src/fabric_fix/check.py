@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 
 from fabric_fix.analysis import known
 from fabric_fix.analysis.events import Backward, Call, NoSync, Setup
@@ -47,6 +47,8 @@ class Surroundings(Record):
     """The real paths of the programs that use it."""
     is_shown: bool = False
     """Something may be found in it, as a look at what it calls has shown, whatever words it has."""
+    is_kept: bool = False
+    """The result is kept for other runs, so that it has to say what it depends on."""
     beside: tuple[tuple[str, bytes], ...] = ()
     """Files, by their real paths, that are to be read as other bytes than are on disk."""
 
@@ -94,7 +96,7 @@ def check_text(
         visited = _visited(shallow, rules)
         may_find = shallow.source.number in _homes(shallow, rules) or _may_find(shallow, rules)
         if not shallow.gave_up and not (may_find or (not strategies and _has_hints(shallow))):
-            found_out = project.dependencies()
+            found_out = _dependencies(project, around)
             is_open = _is_open(shallow) or (not visited and not _METHOD.search(text))
             return CheckResult((), shallow.gave_up, visited, found_out, shallow.gave_up_at, is_open)
         program = shallow.deepened()
@@ -104,7 +106,7 @@ def check_text(
     if too_large:
         program = program.alone()
     if program.gave_up:
-        return CheckResult((), program.gave_up, visited, project.dependencies(), program.gave_up_at)
+        return CheckResult((), program.gave_up, visited, _dependencies(project, around), program.gave_up_at)
     from fabric_fix.trial import check_rule
 
     found = [finding for rule in rules for finding in check_rule(rule, program)]
@@ -120,7 +122,7 @@ def check_text(
     if too_large:
         own = [replace(finding, fix=None, reason=TOO_LARGE) for finding in own]
     in_order = sorted(own, key=lambda finding: finding.sort_key)
-    return CheckResult(tuple(in_order), None, visited, project.dependencies())
+    return CheckResult(tuple(in_order), None, visited, _dependencies(project, around))
 
 
 def visited_by(
@@ -131,7 +133,11 @@ def visited_by(
     program = Program(text, path, _families(strategies), project, real, deep=False)
     visited = _visited(program, rules)
     own = ((real, True),) if program.source.number in _homes(program, rules) else ()
-    return CheckResult((), None, (*visited, *own), project.dependencies())
+    return CheckResult((), None, (*visited, *own), _dependencies(project, around))
+
+
+def _dependencies(project: Project, around: Surroundings) -> tuple[tuple[str, str], ...]:
+    return project.dependencies() if around.is_kept else ()
 
 
 def _visited(program: Program, rules: Sequence[type[Rule]]) -> tuple[tuple[str, bool], ...]:
@@ -161,21 +167,25 @@ def _asked(program: Program) -> dict[type[Rule], set[int]]:
 def _is_open(program: Program) -> bool:
     """Whether a model or an optimizer that is set up or trained is one that a caller or a subclass gives, not seen."""
     events = (event for event in program.interpreter.events.values() if program.owns(event.node))
-    return any(_is_given(obj, program.interpreter.left_open) for event in events for obj in _given(event))
+    return any(_is_given(program, obj) for event in events for obj in _given(program, event))
 
 
-def _given(event: Call) -> Iterator[Obj]:
+def _given(program: Program, event: Call) -> Iterator[Obj]:
     """The models and optimizers that an event is about."""
-    if isinstance(event, Backward):
-        yield from event.deps
+    if isinstance(event, Backward) and any(_is_given(program, obj) for obj in event.deps):
+        yield from event.deps & program.once(_called)  # a loss depends on numbers of a configuration, too
     if isinstance(event, (Backward, NoSync, Setup)):
         for argument in event.args:
             yield from argument.value
 
 
-def _is_given(obj: Obj, left_open: Set[Obj]) -> bool:
+def _called(program: Program) -> frozenset[Obj]:
+    return frozenset(use.obj for use in program.uses() if use.kind == "call")
+
+
+def _is_given(program: Program, obj: Obj) -> bool:
     last = owners(raw(obj))[-1]
-    return isinstance(last, Thing) and (last.kind == "param" or last in left_open)
+    return isinstance(last, Thing) and (last.kind == "param" or last in program.interpreter.left_open)
 
 
 def _families(strategies: Sequence[str]) -> frozenset[str]:

@@ -26,6 +26,10 @@ ROOM = 60_000
 """Bytes that a pipe of Linux surely holds (65,536), less those of the lengths."""
 
 
+_SAID = ("consulted", "visited", "is_open", "transient")
+"""What is sent of a result that leaves its file as it is, with nothing to tell of it."""
+
+
 class Forks:
     """Some workers, and the jobs that they have."""
 
@@ -152,8 +156,7 @@ class _Worker:
             raise EOFError
         result = pickle.loads(data)
         if isinstance(result, tuple):  # the file stays as it is, and there is nothing to tell
-            consulted, visited = result
-            result = replace(untouched(job), consulted=consulted, visited=visited)
+            result = replace(untouched(job), **dict(zip(_SAID, result, strict=True)))
         return number, result
 
     def close(self) -> None:
@@ -185,7 +188,7 @@ def _end_after(work: Callable[[], None]) -> NoReturn:
 def _serve(source: int, sink: int, examine: Callable[[Job], FileResult]) -> None:
     while (data := _receive(source)) is not None:
         result = examine(pickle.loads(data))
-        said = (result.consulted, result.visited) if result.says_nothing else result
+        said = tuple(getattr(result, name) for name in _SAID) if result.says_nothing else result
         _send(sink, pickle.dumps(said, pickle.HIGHEST_PROTOCOL))
 
 

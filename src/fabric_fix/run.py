@@ -59,6 +59,7 @@ class Run:
         self._uncovered = 0
         self._analysed = 0
         self._recall: Recall | None = None
+        self._keeps = not command_line.no_cache
         self._seen: list[tuple[Candidate, bytes]] = []
         """The files that can matter, with their bytes, wherever they were met."""
         self._walked: list[str] = []
@@ -88,8 +89,7 @@ class Run:
         self._asked = {candidate.real: candidate for candidate in candidates}
         self._candidates = dict(self._asked)
         self._walked = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
-        uses_cache = not self._configs.command_line.no_cache
-        for result in self._results(self._requests(candidates, uses_cache), uses_cache):
+        for result in self._results(self._requests(candidates)):
             self._take(result)
         counts = f"{len(candidates)} file{'s' * (len(candidates) != 1)}, {self._analysed} of them analysed"
         if self._recall is not None:
@@ -107,8 +107,9 @@ class Run:
             return self._finish()
         real = os.path.realpath(name) if name else os.path.join(os.getcwd(), STDIN)
         result = None
+        self._keeps = False
         request = self._stdin_request(name or STDIN, real, data)
-        for result in self._results([request] if request else [], uses_cache=False):
+        for result in self._results([request] if request else []):
             self._show_rewritten(result) if self._mode is Mode.FIX else self._show(result)
         if self._mode is Mode.FIX:
             emit(result.new if result else data)
@@ -125,10 +126,10 @@ class Run:
             return None
         return self._request(candidate, data)
 
-    def _requests(self, candidates: Sequence[Candidate], uses_cache: bool) -> Iterator[Request]:
+    def _requests(self, candidates: Sequence[Candidate]) -> Iterator[Request]:
         """The few files that matter, each once, whatever its names; the bytes of the others are dropped at once."""
         known: set[tuple[int, int]] = set()
-        index = self._memory() if uses_cache and len(candidates) >= MANY else None
+        index = self._memory() if self._keeps and len(candidates) >= MANY else None
         for candidate in candidates:
             if index is not None and not candidate.named and index.is_irrelevant(candidate):
                 continue
@@ -195,7 +196,7 @@ class Run:
             request.data,
             self._rules(settings),
             settings.strategy or (),
-            Surroundings(request.project_root),
+            Surroundings(request.project_root, is_kept=self._keeps),
             bool(settings.unsafe_fixes),
             self._mode is Mode.CHECK,
             timeout=PER_FILE if settings.timeout is None else settings.timeout,
@@ -213,13 +214,13 @@ class Run:
 
         return select(all_rules(), settings.select, settings.ignore or ())
 
-    def _results(self, requests: Iterable[Request], uses_cache: bool) -> Iterator[FileResult]:
+    def _results(self, requests: Iterable[Request]) -> Iterator[FileResult]:
         """Nothing is loaded for the cache before there is something to look up."""
         coming = iter(requests)
         first = next(coming, None)
         if first is not None:
             requests = chain((first,), coming)
-            yield from self._memory().results(requests, self._examined) if uses_cache else self._examined(requests)
+            yield from self._memory().results(requests, self._examined) if self._keeps else self._examined(requests)
 
     def _examined(self, requests: Iterable[Request]) -> Iterator[FileResult]:
         """Nothing is loaded for the analysis before there is something to analyse."""

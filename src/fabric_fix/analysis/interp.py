@@ -385,7 +385,9 @@ class Interpreter:
     # --- events -----------------------------------------------------------------------------------------------------
 
     def use(self, obj: Obj, kind: str, node: ast.AST, detail: str = "") -> None:
-        """Record that something was done with an object."""
+        """Record that something was done with an object; nothing is asked of literals."""
+        if obj.__class__ is Const:
+            return
         key = (obj, kind, node, self.frame)
         found = self.uses.get(key)
         if found is None:

@@ -74,7 +74,7 @@ class Modules:
         self._by_path: dict[str, Module | None] = {}
         self._numbers: dict[int, str] = {}
         self._bytes: dict[str, bytes | None] = {}
-        self._read: dict[str, str] = {}
+        self._digests: dict[str, str] = {}
         self._matter: dict[str, bool] = {}
         self.paths = Paths(root)
         self.leading = Leading(self.paths, self._text)
@@ -135,13 +135,14 @@ class Modules:
             except OSError:
                 data = None
             self._bytes[path] = data
-            self._read[path] = ABSENT if data is None else digest(data)
         return self._bytes[path]
 
     def consulted(self) -> dict[str, str]:
         """Digests of the files that an answer came from, by path; those that were looked for in vain count too."""
         missed = [place + end for place in self.paths.missed for end in (".py", f"{os.sep}__init__.py")]
-        return {**dict.fromkeys(missed, ABSENT), **self._read}
+        for path, data in list(self._bytes.items())[len(self._digests) :]:
+            self._digests[path] = ABSENT if data is None else digest(data)
+        return {**dict.fromkeys(missed, ABSENT), **self._digests}
 
     def _text(self, path: str) -> str | None:
         from fabric_fix.source import Source, decode
