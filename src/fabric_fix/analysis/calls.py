@@ -349,7 +349,7 @@ def _aside(it: Interpreter, function: Function, chain: list[Frame], args: list[A
     """Whether a call leads too deep into functions that have nothing to do with Fabric.
 
     In another file these are followed to see what they do with a model that is set up, or what they make, and there
-    no further.
+    no further but for what a short one makes.
     """
     source = function.closure.source
     if it.is_relevant(function) and (it.deep or source is it.walked or source.relevance.acts(function.node)):
@@ -364,7 +364,11 @@ def _aside(it: Interpreter, function: Function, chain: list[Frame], args: list[A
     matters = imports.matters(it, (*given, *(obj for argument in args for obj in argument.value)))
     if len(aside) >= MAX_ASIDE:
         return True
-    return not matters and any(frame.source is not it.walked for frame in aside)
+    away = sum(frame.source is not it.walked for frame in aside)
+    if matters or not away:
+        return False
+    it.is_narrow = it.is_narrow or not it.deep
+    return not it.deep or away > 1 or not _is_short(function)
 
 
 def _left_open(it: Interpreter, value: Value) -> Value:
