@@ -44,9 +44,9 @@ def chooses_strategy(data: bytes) -> bool:
 
 
 def can_be_wrong(data: bytes) -> bool:
-    """Whether something may be found in a file because of what others do: it can give them a Fabric, or calls methods.
+    """Whether something may be found in a file because of what others do, whatever it says of Fabric itself.
 
-    The latter matters if a Fabric program uses it.
+    It can give them a Fabric, or what it trains; or it calls methods that are Fabric's where a Fabric program uses it.
     """
-    gives = b"import" in data and names_fabric(data)
+    gives = b"import" in data and (names_fabric(data) or b".parameters(" in data)
     return gives or b".backward(" in data or b".no_backward_sync(" in data or b".no_sync(" in data or b".setup" in data

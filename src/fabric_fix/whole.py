@@ -18,6 +18,7 @@ from fabric_fix.prefilter import makes_fabric, names_fabric
 from fabric_fix.records import replace
 
 if TYPE_CHECKING:
+    from fabric_fix.analysis.modules import Modules
     from fabric_fix.surroundings import ProgramFile
 
 MAX_STEPS = 8
@@ -86,7 +87,7 @@ class Whole:
         self._flagged |= {job.real for job, result in zip(jobs, results, strict=True) if result.outcomes}
         visits = [*results, *around]
         self._flagged |= {path for result in visits for path, found in result.visited if found}
-        taken = self._take_unasked(jobs, results, visits)
+        taken = self._take_unasked(jobs, results, visits) | _show(jobs, around)
         others = self._visits_of_others(jobs, {path for result in visits for path, _ in result.visited}, results)
         self._flagged |= {path for result in others for path, found in result.visited if found}
         taken |= self._take_unasked(jobs, results, others)
@@ -124,6 +125,15 @@ class Whole:
             others = [file for file in self._context(root) if file.real not in named]
             if others:
                 yield from _leading(root, named, others, targets[0])
+            yield from self._silent(root, targets)
+
+    def _silent(self, root: str, jobs: Sequence[Job]) -> Iterator[Job]:
+        """Visits to jobs that do not name Fabric, and lead to a file that makes one."""
+        silent = [job for job in jobs if not names_fabric(job.data) and not job.around.is_shown]
+        makers = {file.real for file in self._context(root) if makes_fabric(file.data)} if silent else set[str]()
+        if makers:
+            modules = _modules(root, silent[0])
+            yield from (replace(job, visit_only=True) for job in silent if modules.leads_to(job.real, makers))
 
     def _visits_of_others(
         self, jobs: Sequence[Job], visited: set[str], results: Sequence[FileResult]
@@ -154,6 +164,15 @@ class Whole:
         return list(found.values())
 
 
+def _show(jobs: list[Job], visits: Sequence[FileResult]) -> set[str]:
+    """Mark the jobs that a visit of their own has shown something in, whatever words they have; gives their paths."""
+    found = {result.real for result in visits if (result.real, True) in result.visited}
+    for number, job in enumerate(jobs):
+        if job.real in found:
+            jobs[number] = replace(job, around=replace(job.around, is_shown=True))
+    return found & {job.real for job in jobs}
+
+
 def _by_root(jobs: Iterable[Job]) -> dict[str, list[Job]]:
     found: dict[str, list[Job]] = {}
     for job in jobs:
@@ -176,13 +195,17 @@ def _with_importers(job: Job, users: Sequence[str]) -> Job:
 
 def _leading(root: str, targets: set[str], others: Sequence[ProgramFile], like: Job) -> list[Job]:
     """The programs among some files that lead to the targets by their imports, and have to do with Fabric."""
-    from fabric_fix.analysis.modules import Modules
-
-    modules = Modules(os.path.realpath(root), dict(like.around.beside))
+    modules = _modules(root, like)
     by_path = {file.real: file for file in others}
     leading = {path for path in by_path if modules.leading.acts(path) and modules.leads_to(path, targets)}
     around = replace(like.around, importers=())
     return [replace(like, **by_path[path]._asdict(), around=around, visit_only=True) for path in sorted(leading)]
+
+
+def _modules(root: str, like: Job) -> Modules:
+    from fabric_fix.analysis.modules import Modules
+
+    return Modules(os.path.realpath(root), dict(like.around.beside))
 
 
 def _may_speak_for(user: str, path: str, root: str | None) -> bool:
