@@ -183,7 +183,7 @@ def test_the_wheel_holds_the_package_and_the_rules_and_nothing_else(distribution
 def test_the_wheel_has_the_command(distributions: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(distributions[1]) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt"))
-        assert "fabric-fix = fabric_fix.cli:main" in archive.read(name).decode()
+        assert "fabric-fix = fabric_fix.__main__:main" in archive.read(name).decode()
 
 
 # one version, one set of commands

@@ -47,6 +47,8 @@ class Surroundings(Record):
     """The real paths of the programs that use it."""
     is_shown: bool = False
     """Something may be found in it, as a look at what it calls has shown, whatever words it has."""
+    targets: frozenset[str] = frozenset()
+    """For a program that is only looked at for what it calls: the real paths of the files that are asked about."""
     is_kept: bool = False
     """The result is kept for other runs, so that it has to say what it depends on."""
     beside: tuple[tuple[str, bytes], ...] = ()

@@ -171,7 +171,6 @@ def command(
 
 
 def _run(paths: tuple[str, ...], check: bool, diff: bool, stdin_filename: str | None, settings: Settings) -> int:
-    import gc
     import os
     import warnings
 
@@ -180,7 +179,6 @@ def _run(paths: tuple[str, ...], check: bool, diff: bool, stdin_filename: str | 
 
     warnings.simplefilter("ignore")  # what the parser thinks of escapes in other people's strings is not our message
     mode = Mode.CHECK if check else Mode.DIFF if diff else Mode.FIX
-    gc.set_threshold(1_000_000, 30, 30)  # trees are many objects and little garbage: a fifth of the time
     run = Run(mode, replace(settings, base=os.getcwd()))
     return run.standard_input(stdin_filename) if paths == ("-",) else run.files(paths)
 

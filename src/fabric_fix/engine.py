@@ -158,6 +158,8 @@ def examine(job: Job) -> FileResult:
 
 def _visit(job: Job, source: Source, unchanged: FileResult) -> FileResult:
     """Which other files a program uses; one that cannot be analysed is not what was asked about, and says nothing."""
+    if not _leads(job):
+        return unchanged
     try:
         result = visited_by(source.text, job.path, job.rules, job.strategies, job.real, job.around)
     except SyntaxError:  # whatever it imports may be used by it
@@ -166,6 +168,12 @@ def _visit(job: Job, source: Source, unchanged: FileResult) -> FileResult:
     except Exception:
         return replace(unchanged, transient=True)
     return replace(unchanged, visited=result.visited, consulted=result.consulted)
+
+
+def _leads(job: Job) -> bool:
+    """Whether a program has to do with Fabric, and its imports lead to a file that is asked about."""
+    modules = project_of(job.around).modules
+    return modules.leading.acts(job.real) and modules.leads_to(job.real, job.around.targets)
 
 
 def explain_failure(path: str, text: str, error: Exception) -> Problem:

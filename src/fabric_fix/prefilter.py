@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+BETWEEN_WORDS = bytes(
+    code if code >= 128 or chr(code).isalnum() or code == ord("_") else ord(" ") for code in range(256)
+)
+"""For `bytes.translate`: makes blanks of all that stands between words."""
+
 
 def is_relevant(data: bytes) -> bool:
     """Whether a file can matter to a Fabric program: it makes a Fabric, or names one and a method that rules look at.

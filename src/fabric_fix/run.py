@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fabric_fix.recall import Recall
     from fabric_fix.report import Entry
     from fabric_fix.rule import Rule
-    from fabric_fix.surroundings import ProgramFile
+    from fabric_fix.surroundings import Candidates, ProgramFile
 
 STDIN = "<stdin>"
 """What reports call standard input that was given no name."""
@@ -69,6 +69,7 @@ class Run:
         """Those of them that matter by themselves, whether they are known from an earlier run or not."""
         self._candidates: dict[str, Candidate] = {}
         """These, and those around them that were looked for."""
+        self._folders: tuple[int, Candidates] | None = None
         self._projects: dict[str, list[ProgramFile]] = {}
         self._modules: dict[str, Modules] = {}
         self._shown = command_line
@@ -248,8 +249,16 @@ class Run:
                 around = Discovery(self._configs).find([root])
                 self._candidates.update((one.real, one) for one in around)
                 self._seen += read(around)
-            self._projects[root] = programs(root, self._seen, self._candidates.values())
+            self._projects[root] = programs(root, self._seen, self._by_folder())
         return self._projects[root]
+
+    def _by_folder(self) -> Candidates:
+        """The files of the run, and those around them that were looked for, by their folders."""
+        from fabric_fix.surroundings import by_folder
+
+        if self._folders is None or self._folders[0] != len(self._candidates):
+            self._folders = len(self._candidates), by_folder(self._candidates.values())
+        return self._folders[1]
 
     def _mentioning(self, root: str, names: frozenset[str], places: Sequence[str]) -> list[ProgramFile]:
         """The files of a project that import something of one of these names."""
@@ -257,7 +266,7 @@ class Run:
 
         if not self._covers(root):
             self._programs(root)
-        return mentioning(root, self._candidates.values(), names, places)
+        return mentioning(root, self._by_folder(), names, places)
 
     def _unasked(self, real: str) -> Job | None:
         """The job of a file that the run came by, and that does not name Fabric."""

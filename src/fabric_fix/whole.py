@@ -9,7 +9,7 @@ else is named.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from fabric_fix.prefilter import makes_fabric, names_fabric
 from fabric_fix.records import replace
 
 if TYPE_CHECKING:
-    from fabric_fix.analysis.modules import Modules
     from fabric_fix.surroundings import ProgramFile
 
 MAX_STEPS = 8
@@ -124,16 +123,15 @@ class Whole:
             named = {job.real for job in targets}
             others = [file for file in self._context(root) if file.real not in named]
             if others:
-                yield from _leading(root, named, others, targets[0])
+                yield from _visits_to(named, others, targets[0])
             yield from self._silent(root, targets)
 
     def _silent(self, root: str, jobs: Sequence[Job]) -> Iterator[Job]:
         """Visits to jobs that do not name Fabric, and lead to a file that makes one."""
         silent = [job for job in jobs if not names_fabric(job.data) and not job.around.is_shown]
         makers = {file.real for file in self._context(root) if makes_fabric(file.data)} if silent else set[str]()
-        if makers:
-            modules = _modules(root, silent[0])
-            yield from (replace(job, visit_only=True) for job in silent if modules.leads_to(job.real, makers))
+        for job in silent if makers else ():
+            yield replace(job, around=replace(job.around, targets=frozenset(makers)), visit_only=True)
 
     def _visits_of_others(
         self, jobs: Sequence[Job], visited: set[str], results: Sequence[FileResult]
@@ -145,7 +143,7 @@ class Whole:
             known = {job.real for job in jobs} | {file.real for file in self._context(root)}
             others = [file for file in self._mentioned(root, targets) if file.real not in known]
             if others:
-                found += _leading(root, {job.real for job in targets}, others, targets[0])
+                found += _visits_to({job.real for job in targets}, others, targets[0])
         return list(self._examine(found)) if found else []
 
     def _mentioned(self, root: str, targets: Sequence[Job]) -> list[ProgramFile]:
@@ -193,19 +191,11 @@ def _with_importers(job: Job, users: Sequence[str]) -> Job:
     return replace(job, around=replace(job.around, importers=tuple(sorted(set(users)))))
 
 
-def _leading(root: str, targets: set[str], others: Sequence[ProgramFile], like: Job) -> list[Job]:
-    """The programs among some files that lead to the targets by their imports, and have to do with Fabric."""
-    modules = _modules(root, like)
-    by_path = {file.real: file for file in others}
-    leading = {path for path in by_path if modules.leading.acts(path) and modules.leads_to(path, targets)}
-    around = replace(like.around, importers=())
-    return [replace(like, **by_path[path]._asdict(), around=around, visit_only=True) for path in sorted(leading)]
-
-
-def _modules(root: str, like: Job) -> Modules:
-    from fabric_fix.analysis.modules import Modules
-
-    return Modules(os.path.realpath(root), dict(like.around.beside))
+def _visits_to(targets: Set[str], others: Sequence[ProgramFile], like: Job) -> list[Job]:
+    """Visits to those programs among some files that lead to the targets; which these are, the visit finds out."""
+    around = replace(like.around, importers=(), targets=frozenset(targets))
+    in_order = sorted(others, key=lambda file: file.real)
+    return [replace(like, **file._asdict(), around=around, visit_only=True) for file in in_order]
 
 
 def _may_speak_for(user: str, path: str, root: str | None) -> bool:

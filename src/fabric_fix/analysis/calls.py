@@ -354,14 +354,16 @@ def _aside(it: Interpreter, function: Function, chain: list[Frame], args: list[A
     source = function.closure.source
     if it.is_relevant(function) and (it.deep or source is it.walked or source.relevance.acts(function.node)):
         return False
+    if it.is_plain and not it.is_relevant(function) and not _is_given_fabric(it, args, receiver):
+        it.is_narrow = True
+        return True
     aside = [frame for frame in chain if frame.function is not None and not it.is_relevant(frame.function)]
     if source is it.walked or source.relevance.says_strategy(function.node):
         return len(aside) >= MAX_ASIDE
     if not (it.deep or _is_short(function)):
         it.is_narrow = True
         return True
-    given = (receiver,) if receiver is not None else ()
-    matters = imports.matters(it, (*given, *(obj for argument in args for obj in argument.value)))
+    matters = _is_given_fabric(it, args, receiver)
     if len(aside) >= MAX_ASIDE:
         return True
     away = sum(frame.source is not it.walked for frame in aside)
@@ -375,6 +377,12 @@ def _left_open(it: Interpreter, value: Value) -> Value:
     """What a method gives that only subclasses have."""
     it.left_open |= value
     return value
+
+
+def _is_given_fabric(it: Interpreter, args: list[Argument], receiver: Obj | None) -> bool:
+    """Whether a call is given a Fabric, or what one has set up."""
+    given = (receiver,) if receiver is not None else ()
+    return imports.matters(it, (*given, *(obj for argument in args for obj in argument.value)))
 
 
 def _is_replaced(function: Function) -> bool:

@@ -162,7 +162,7 @@ def _walk_class(it: Interpreter, cls: Class) -> None:
     methods = [m for m in _methods(cls) if m.name != "__init__" and "staticmethod" not in m.decorators]
     methods = [m for m in methods if "classmethod" not in m.decorators]
     called = _called_by_siblings([*methods, *([init] if init is not None else [])])
-    entries = [m for m in methods if m.name not in called]
+    entries = [m for m in methods if m.name not in called and not (it.is_plain and not it.is_relevant(m))]
     ends: dict[Function, State] = {}
     for method in entries:
         it.state = start.copy()

@@ -89,6 +89,8 @@ class Interpreter:
         self.modules = modules
         self.deep = deep
         """Every import of the project is looked into, not only what can matter to Fabric."""
+        self.is_plain = not deep and not modules.trains(source)
+        """Nothing trains, so that only functions that lead to Fabric are looked into at first sight."""
         self.is_narrow = False
         """Something was not looked into that `deep` would look into."""
         self.strategies = strategies

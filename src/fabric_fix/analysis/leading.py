@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from fabric_fix.analysis.paths import Paths
-from fabric_fix.analysis.relevance import ACTING, Imported, Unit, spread, words_in
+from fabric_fix.analysis.relevance import ACTING, TRAINS, Imported, Unit, spread, words_in
 
-_ACTS = re.compile(r"\.(?:setup(?:_\w+)?|backward|no_backward_sync|no_sync|launch)\b|Fabric\(|LightningLite\(")
-"""What a file has in it that acts on a Fabric: makes one, or calls a method of one."""
 _IMPORT = re.compile(
     r"[ \t]*(?:from[ \t]+(\.*)[ \t]*([\w.]*)[ \t]+import[ \t]*"
     r"(\((?:[^)#]|#[^\n]*)*\)|(?:\\\n|[^\n;#])*)|import[ \t]+((?:\\\n|[^\n;#])+))"
@@ -27,6 +25,23 @@ _PART = re.compile(r"([\w.]+|\*)(?:\s+as\s+(\w+))?")
 _UNIT = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.M)
 _INNER = re.compile(r"^[ \t]+(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
 _MAIN = re.compile(r"^if[ \t(]+__name__\b", re.M)
+
+
+class Seeds(NamedTuple):
+    """What names are asked to lead to."""
+
+    pattern: re.Pattern[str]
+    """What a file has in it that has to do with it by itself."""
+    words: frozenset[str]
+    """The words of a function that has."""
+
+
+FABRIC = Seeds(
+    re.compile(r"\.(?:setup(?:_\w+)?|backward|no_backward_sync|no_sync|launch)\b|Fabric\(|LightningLite\("), ACTING
+)
+"""What acts on a Fabric: makes one, or calls a method of one."""
+TRAINING = Seeds(TRAINS, frozenset({TRAINS.pattern}))
+"""What trains, or makes an optimizer."""
 
 
 class Binding(NamedTuple):
@@ -45,9 +60,8 @@ class Outline:
 
     def __init__(self, text: str, bindings: tuple[Binding, ...]) -> None:
         self.bindings = bindings
-        self.acts = _ACTS.search(text) is not None
-        """Whether it makes a Fabric or calls methods that one has."""
         self.text = text
+        self._has: dict[Seeds, bool] = {}
         self._units: list[Unit] | None = None
 
     @property
@@ -57,13 +71,20 @@ class Outline:
             self._units = list(_units(self.text))
         return self._units
 
-    def names(self, imported: Imported) -> frozenset[str]:
-        """The names of the file that lead to Fabric, when what it imports does."""
-        if not (self.acts or imported.names or imported.members):
+    def has(self, seeds: Seeds) -> bool:
+        """Whether it has something of that kind in itself."""
+        found = self._has.get(seeds)
+        if found is None:
+            found = self._has[seeds] = seeds.pattern.search(self.text) is not None
+        return found
+
+    def names(self, seeds: Seeds, imported: Imported) -> frozenset[str]:
+        """The names of the file that lead there, when what it imports does."""
+        if not (self.has(seeds) or imported.names or imported.members):
             return frozenset()
-        found = {*ACTING, *imported.names}
+        found = {*seeds.words, *imported.names}
         spread(found, [(unit.name, unit.words) for unit in self.units], imported.members)
-        return frozenset((found | imported.members.keys()) - ACTING)
+        return frozenset((found | imported.members.keys()) - seeds.words)
 
 
 def _units(text: str) -> Iterator[Unit]:
@@ -119,26 +140,36 @@ def _imports(text: str) -> Iterator[re.Match[str]]:
 
 
 class Leading:
-    """Answers for the files of one project."""
+    """Answers for the files of one project, as to one kind of seeds."""
 
-    def __init__(self, paths: Paths, text_of: Callable[[str], str | None]) -> None:
+    def __init__(self, paths: Paths, text_of: Callable[[str], str | None], seeds: Seeds = FABRIC) -> None:
         self._paths = paths
         self._text_of = text_of
+        self._seeds = seeds
         self._outlines: dict[str, Outline] = {}
         """Of files as they were read."""
         self._given: dict[str, Outline] = {}
         self._names: dict[str, frozenset[str]] = {}
 
+    def towards(self, seeds: Seeds) -> Leading:
+        """The same for seeds of another kind."""
+        other = Leading(self._paths, self._text_of, seeds)
+        other._outlines, other._given = self._outlines, self._given
+        return other
+
     def names(self, path: str) -> frozenset[str]:
-        """The names of a file that lead to Fabric: of its functions and classes, and what it imports of such."""
+        """The names of a file that lead there: of its functions and classes, and what it imports of such."""
         if path not in self._names:
             self._settle(path)
         return self._names[path]
 
     def acts(self, path: str) -> bool:
-        """Whether a file acts on a Fabric, itself or through what it imports."""
-        outline = self.outline(path)
-        return outline.acts or any(self.imported(outline.bindings))
+        """Whether a file has something of the kind in it, or imports what leads to such."""
+        return self.outline_acts(self.outline(path))
+
+    def outline_acts(self, outline: Outline) -> bool:
+        """The same of an outline."""
+        return outline.has(self._seeds) or any(self.imported(outline.bindings))
 
     def imported(self, bindings: tuple[Binding, ...]) -> Imported:
         """What of some imports leads to Fabric where they come from."""
@@ -230,7 +261,7 @@ class Leading:
             file = pending.pop()
             waiting.discard(file)
             outline = self.outline(file)
-            found = outline.names(self._bound(outline.bindings))
+            found = outline.names(self._seeds, self._bound(outline.bindings))
             if found != self._names[file]:
                 self._names[file] = found
                 more = [user for user in users[file] if user not in waiting]

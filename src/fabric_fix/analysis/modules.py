@@ -17,7 +17,7 @@ from copy import copy
 from zlib import crc32
 
 from fabric_fix.analysis.frames import Scope, push_children
-from fabric_fix.analysis.leading import Leading
+from fabric_fix.analysis.leading import TRAINING, Leading
 from fabric_fix.analysis.names import known_spellings
 from fabric_fix.analysis.paths import Paths
 from fabric_fix.analysis.relevance import Relevance, Unit
@@ -78,6 +78,7 @@ class Modules:
         self._matter: dict[str, bool] = {}
         self.paths = Paths(root)
         self.leading = Leading(self.paths, self._text)
+        self._training = self.leading.towards(TRAINING)
 
     # --- files --------------------------------------------------------------------------------------------------------
 
@@ -104,6 +105,10 @@ class Modules:
         if not is_test(path, self.root):
             module.relevance.add(self.leading.imported(outline.bindings))
         return module
+
+    def trains(self, module: Module) -> bool:
+        """Whether a module, or what it imports, can train or make an optimizer."""
+        return self._training.outline_acts(self.leading.outline_of(module.path, module.text))
 
     def _number(self, path: str) -> int:
         number = crc32(os.path.relpath(path, self.root).encode("utf-8", "surrogateescape")) + 1

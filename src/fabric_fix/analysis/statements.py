@@ -28,6 +28,8 @@ def run(it: Interpreter, body: list[ast.stmt]) -> bool:
 
 _EXITS = frozenset({"sys.exit", "os._exit", "os.abort", "builtins.exit", "builtins.quit"})
 
+_EXIT_NAMES = frozenset(path.rpartition(".")[2] for path in _EXITS)
+
 
 def _expr(it: Interpreter, stmt: ast.Expr) -> bool:
     evaluate(it, stmt.value)
@@ -42,6 +44,8 @@ def _ends_program(it: Interpreter, func: ast.expr) -> bool:
         owners = quiet(it, func.value)
         if owners and all(isinstance(o, Thing) and o.callee.endswith("ArgumentParser") for o in owners):
             return True
+    if isinstance(func, ast.Attribute) and func.attr not in _EXIT_NAMES:
+        return False
     called = quiet(it, func)
     return bool(called) and all(isinstance(obj, External) and obj.path in _EXITS for obj in called)
 
