@@ -15,7 +15,8 @@ Fix
 Safety
     Safe when what is passed surely is a scheduler (of `torch.optim.lr_scheduler`, transformers, or a subclass) or a
     DataLoader, and the result is unpacked into one target for each argument, the misplaced one under its own name.
-    Else it is reported. The scheduler keeps working on the raw optimizer, whose `param_groups` the wrapped one shares.
+    Else it is reported, as behind `*`. The scheduler keeps working on the raw optimizer, whose `param_groups` the
+    wrapped one shares.
 
 Read in `lightning/fabric/fabric.py` (`setup`; `scheduler=` is in 2.6.0 and in no 2.5 release).
 """
@@ -54,7 +55,7 @@ class MisplacedArgument(Rule):
     def check(self, program: Program) -> Iterator[Finding]:
         """Find schedulers and loaders among the optimizers of `setup`."""
         for node, setups in program.own(program.setups()).items():
-            if setups[0].method != "setup" or setups[0].starred:
+            if setups[0].method != "setup":
                 continue
             optimizers = [argument for argument in setups[0].args if argument.name is None][1:]
             schedulers = [argument for argument in optimizers if _all(argument, is_scheduler)]

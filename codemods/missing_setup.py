@@ -246,8 +246,8 @@ def _line(obj: Obj) -> int:
 
 def _maybe_raw(program: Program, obj: Obj) -> bool:
     """Whether an object made by an unknown function is a raw model as far as can be seen: no Fabric went into it."""
-    if not isinstance(obj, Thing) or obj.kind != "call" or obj.sees_fabric or not obj.callee:
-        return False
+    if not isinstance(obj, Thing) or obj.kind != "call" or obj.sees_fabric or (program.deep and not obj.callee):
+        return False  # a function of the project that was not followed, at first sight, may make a raw one
     if obj.callee.startswith("copy."):
         return False  # a copy is often one on purpose, to be adapted and thrown away
     return obj in program.once(_asked_for_parameters)

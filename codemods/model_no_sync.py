@@ -9,7 +9,8 @@ Fix
 
 Safety
     Safe when the model surely was set up and its class surely has no `no_sync` of its own. Unsafe when its class is
-    not known. No fix where Fabric has no name. A raw `DistributedDataParallel` is left alone.
+    not known. No fix where Fabric has no name, or the method is taken in one place and called in another. A raw
+    `DistributedDataParallel` is left alone.
 
 Read in `lightning/fabric/wrappers.py` (`_FabricModule.__getattr__`) and `fabric.py` (`no_backward_sync`).
 """
@@ -48,8 +49,9 @@ class ModelNoSync(Rule):
 
     def _judge(self, program: Program, node: ast.Call, events: list[NoSync], models: set[Obj]) -> Finding:
         message = "`no_sync()` is not there on a set-up model: use `fabric.no_backward_sync(model)`"
+        if not (isinstance(node.func, ast.Attribute) and node.func.attr == "no_sync"):
+            return self.report(program, node, message, "it is taken before it is called: write both branches out")
         fabric = fabric_place(events)
-        assert isinstance(node.func, ast.Attribute)
         name = None
         if events[0].via == "raw":
             wanted: dict[Call, Wrapped] = {

@@ -75,12 +75,15 @@ def test_bytes_that_contradict_their_encoding_have_a_place(data: bytes, place: t
         b"self.fabric.backward(loss)",
         b"class T(LightningLite):\n  def run(self): self.setup(m)",
         b"Fabric\nmodel.no_sync()",
+        b"from lightning import Fabric\nfrom loop import fit\nfit(Fabric())",
     ],
 )
 def test_files_with_a_word_of_fabric_and_a_method_are_relevant(data: bytes) -> None:
     assert is_relevant(data)
 
 
-@pytest.mark.parametrize("data", [b"", b"loss.backward()", b"import fabric\nfabric.run('ls')", b"FABRIC.setup()"])
+@pytest.mark.parametrize(
+    "data", [b"", b"loss.backward()", b"import fabric\nfabric.run('ls')", b"FABRIC.setup()", b"Fabric()"]
+)
 def test_files_with_only_one_of_both_are_not(data: bytes) -> None:
     assert not is_relevant(data)

@@ -19,6 +19,7 @@ from fabric_fix.rule import Rule
 from fabric_fix.setups import owners
 
 _FABRIC = re.compile("abric|LightningLite")
+_METHOD = re.compile("setup|backward|no_sync")
 _STRING = re.compile(r"""(?<!["'])"[^"'\\]+"(?!")|(?<!["'])'[^"'\\]+'(?!')""")
 
 
@@ -34,7 +35,7 @@ class CheckResult(Record):
     gave_up_at: int = 1
     """The line that it had come to then."""
     is_open: bool = False
-    """Whether models or optimizers come to it from callers that were not seen."""
+    """Whether models or optimizers come to it from callers that were not seen, or it only makes a Fabric for others."""
 
 
 class Surroundings(Record):
@@ -98,7 +99,8 @@ def check_text(
         may_find = shallow.source.number in _homes(shallow, rules) or _may_find(shallow, rules)
         if not shallow.gave_up and not (may_find or (not strategies and _has_hints(shallow))):
             found_out = _dependencies(project, around)
-            return CheckResult((), shallow.gave_up, visited, found_out, shallow.gave_up_at, _is_open(shallow))
+            is_open = _is_open(shallow) or (not visited and not _METHOD.search(text))
+            return CheckResult((), shallow.gave_up, visited, found_out, shallow.gave_up_at, is_open)
         program = shallow.deepened()
     else:
         program = Program(text, path, families, project, real, importers=around.importers, deadline=deadline)
@@ -165,14 +167,14 @@ def _asked(program: Program) -> dict[type[Rule], set[int]]:
 
 
 def _is_open(program: Program) -> bool:
-    """Whether a model or an optimizer that is set up or trained is one that a caller gives who was not seen."""
+    """Whether a model or an optimizer that is set up or trained is one that a caller or a subclass gives, not seen."""
     events = (event for event in program.interpreter.events.values() if program.owns(event.node))
-    return any(_is_given(obj) for event in events for obj in _given(program, event))
+    return any(_is_given(program, obj) for event in events for obj in _given(program, event))
 
 
 def _given(program: Program, event: Call) -> Iterator[Obj]:
     """The models and optimizers that an event is about."""
-    if isinstance(event, Backward) and any(map(_is_given, event.deps)):
+    if isinstance(event, Backward) and any(_is_given(program, obj) for obj in event.deps):
         yield from event.deps & program.once(_called)  # a loss depends on numbers of a configuration, too
     if isinstance(event, (Backward, NoSync, Setup)):
         for argument in event.args:
@@ -183,9 +185,9 @@ def _called(program: Program) -> frozenset[Obj]:
     return frozenset(use.obj for use in program.uses() if use.kind == "call")
 
 
-def _is_given(obj: Obj) -> bool:
+def _is_given(program: Program, obj: Obj) -> bool:
     last = owners(raw(obj))[-1]
-    return isinstance(last, Thing) and last.kind == "param"
+    return isinstance(last, Thing) and (last.kind == "param" or last in program.interpreter.left_open)
 
 
 def _families(strategies: Sequence[str]) -> frozenset[str]:

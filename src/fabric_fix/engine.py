@@ -113,7 +113,7 @@ class FileResult(Record):
     visited: tuple[tuple[str, bool], ...] = ()
     """The real paths of the other files whose functions it calls, and whether that may show faults in them."""
     is_open: bool = False
-    """Whether models or optimizers come to it from callers that were not seen."""
+    """Whether models or optimizers come to it from callers that were not seen, or it only makes a Fabric for others."""
     consulted: tuple[tuple[str, str], ...] = ()
     """Path and digest (`digests.ABSENT` where nothing was) of the other files that this depends on."""
     transient: bool = False

@@ -83,6 +83,8 @@ def no_place(program: Program, call: Call, models: list[Obj], optimizers: list[O
         if apart and any(_names_of(program, frame, fabric) for fabric in call.fabrics):
             below = f"line {max(statement.lineno for statement in (made, *others))}"
             return f"`{name}` and its optimizer are made in different blocks: set both up below {below}, in one call"
+        if optimizers and not others and any(_names_of(program, frame, fabric) for fabric in call.fabrics):
+            return f"the optimizer of `{name}` has no name beside it: give it one, and set both up in one call"
     return "model and optimizer have no names in one function with Fabric: set them up where they are made"
 
 

@@ -9,7 +9,7 @@ BETWEEN_WORDS = bytes(
 
 
 def is_relevant(data: bytes) -> bool:
-    """Whether a file can matter to a Fabric program: it names Fabric, and a method that the rules look at.
+    """Whether a file can matter to a Fabric program: it makes a Fabric, or names one and a method that rules look at.
 
     "abric" stands for `Fabric`, `fabric` and `lightning_fabric` alike. All words are ASCII, and every encoding that
     Python takes for source holds them as such, so the bytes need no decoding.
@@ -27,9 +27,20 @@ def sorted_out(data: bytes) -> tuple[bool, bool]:
 
     Both are asked in one look, as nearly all files are neither, and most time goes here.
     """
-    names = names_fabric(data)
-    relevant = names and (b"setup" in data or b"backward" in data or b"no_sync" in data)
-    return relevant, names and b"import" in data
+    if not names_fabric(data):
+        return False, False
+    gives = b"import" in data
+    return has_methods(data) or (gives and makes_fabric(data)), gives
+
+
+def makes_fabric(data: bytes) -> bool:
+    """Whether a file makes a Fabric, which others may use that do not name it."""
+    return b"Fabric(" in data or b"LightningLite(" in data
+
+
+def has_methods(data: bytes) -> bool:
+    """Whether a file has one of the methods of a Fabric in it that rules look at."""
+    return b"setup" in data or b"backward" in data or b"no_sync" in data
 
 
 def chooses_strategy(data: bytes) -> bool:
@@ -38,9 +49,9 @@ def chooses_strategy(data: bytes) -> bool:
 
 
 def can_be_wrong(data: bytes) -> bool:
-    """Whether something may be found in a file because of what others do: it can give them a Fabric, or goes backward.
+    """Whether something may be found in a file because of what others do, whatever it says of Fabric itself.
 
-    The latter matters if a Fabric program uses it.
+    It can give them a Fabric, or what it trains; or it calls methods that are Fabric's where a Fabric program uses it.
     """
-    gives = b"import" in data and names_fabric(data)
-    return gives or b".backward(" in data or b".no_backward_sync(" in data or b".no_sync(" in data
+    gives = b"import" in data and (names_fabric(data) or b".parameters(" in data)
+    return gives or b".backward(" in data or b".no_backward_sync(" in data or b".no_sync(" in data or b".setup" in data

@@ -19,6 +19,8 @@ def binding_problem(program: Program, target: ast.expr, at: ast.AST) -> str | No
     text = spelled(target)
     if text is None:
         return f"`{ast.unparse(target)}` is not a name that the result could be bound to: give it one, and pass that"
+    if isinstance(program.syntax.parents.find(program.syntax.statement(at)), ast.ClassDef):
+        return "it stands in the body of a class, where names are fields of all its objects: set it up in `__init__`"
     if isinstance(target, ast.Name):
         function = program.syntax.function(at)
         scope = program.source.scope(function if function is not None else program.tree)

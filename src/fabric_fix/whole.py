@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from fabric_fix.engine import FileResult, Job, untouched
+from fabric_fix.prefilter import makes_fabric, names_fabric
 from fabric_fix.records import replace
 
 if TYPE_CHECKING:
@@ -70,14 +71,22 @@ class Whole:
         Which programs these are is found out while the jobs are being done.
         """
         found = list(self._examine(chain(jobs, self._visits(kept))))
-        return found[: len(kept)], found[len(kept) :]
+        results = [self._opened(job, result) for job, result in zip(kept, found, strict=False)]
+        return results, found[len(kept) :]
+
+    def _opened(self, job: Job, result: FileResult) -> FileResult:
+        """A result that depends on who uses the file, when it does not name Fabric and its project makes one."""
+        root = job.around.root
+        if root is None or job.around.is_shown or names_fabric(job.data):
+            return result
+        return replace(result, is_open=any(makes_fabric(file.data) for file in self._context(root)))
 
     def _with_users(self, jobs: list[Job], results: list[FileResult], around: list[FileResult]) -> set[str]:
         """Examine those again that other files have a say in; gives the files that are tied to others."""
         self._flagged |= {job.real for job, result in zip(jobs, results, strict=True) if result.outcomes}
         visits = [*results, *around]
         self._flagged |= {path for result in visits for path, found in result.visited if found}
-        taken = self._take_unasked(jobs, results, visits)
+        taken = self._take_unasked(jobs, results, visits) | _show(jobs, around)
         others = self._visits_of_others(jobs, {path for result in visits for path, _ in result.visited}, results)
         self._flagged |= {path for result in others for path, found in result.visited if found}
         taken |= self._take_unasked(jobs, results, others)
@@ -115,6 +124,14 @@ class Whole:
             others = [file for file in self._context(root) if file.real not in named]
             if others:
                 yield from _visits_to(named, others, targets[0])
+            yield from self._silent(root, targets)
+
+    def _silent(self, root: str, jobs: Sequence[Job]) -> Iterator[Job]:
+        """Visits to jobs that do not name Fabric, and lead to a file that makes one."""
+        silent = [job for job in jobs if not names_fabric(job.data) and not job.around.is_shown]
+        makers = {file.real for file in self._context(root) if makes_fabric(file.data)} if silent else set[str]()
+        for job in silent if makers else ():
+            yield replace(job, around=replace(job.around, targets=frozenset(makers)), visit_only=True)
 
     def _visits_of_others(
         self, jobs: Sequence[Job], visited: set[str], results: Sequence[FileResult]
@@ -143,6 +160,15 @@ class Whole:
             if not more:
                 break
         return list(found.values())
+
+
+def _show(jobs: list[Job], visits: Sequence[FileResult]) -> set[str]:
+    """Mark the jobs that a visit of their own has shown something in, whatever words they have; gives their paths."""
+    found = {result.real for result in visits if (result.real, True) in result.visited}
+    for number, job in enumerate(jobs):
+        if job.real in found:
+            jobs[number] = replace(job, around=replace(job.around, is_shown=True))
+    return found & {job.real for job in jobs}
 
 
 def _by_root(jobs: Iterable[Job]) -> dict[str, list[Job]]:

@@ -103,6 +103,8 @@ def _of_wrapped(it: Interpreter, obj: Wrapped, name: str, node: ast.AST, silent:
         own = obj.inner.cls.method(name)
         if own is not None:
             return frozenset((it.remember(("bound", obj, name), Bound(obj, name, own)),))
+    if name == "no_sync" and obj.kind == "module":
+        return frozenset((it.remember(("bound", obj, name), Bound(obj, name, None)),))
     return frozenset((it.part(obj, "attr", name, node),))
 
 

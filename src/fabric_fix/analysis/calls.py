@@ -234,7 +234,8 @@ def call_method(it: Interpreter, node: ast.Call, obj: Obj, name: str, args: list
     elif isinstance(obj, Instance):
         if obj.cls.method(name) is None and it.field(obj, name) is None:
             it.other_calls.add(node)
-            return methods.of_instance(it, node, obj, name, args)
+            unseen = methods.of_instance(it, node, obj, name, args)
+            return _left_open(it, unseen) if obj.root and not obj.cls.kind else unseen
         if obj.cls.kind in ("module", "optimizer", "scheduler", "loader"):
             it.use(obj, "method", node, name)
             if obj.cls.kind == "module" and not _worth_following(it, obj, args):
@@ -271,11 +272,10 @@ def _super(it: Interpreter, func: ast.Attribute) -> Obj | None:
 def _call_parent(it: Interpreter, node: ast.Call, name: str, args: list[Argument], receiver: Obj) -> Value:
     assert it.frame.function is not None
     owner = it.frame.function.owner
-    for base in owner.bases if owner else ():
-        if isinstance(base, Class):
-            found = base.method(name)
-            if found is not None:
-                return call_function(it, found, node, args, receiver)
+    cls = receiver if isinstance(receiver, Class) else getattr(receiver, "cls", None)
+    found = (cls or owner).method_after(owner, name) if owner is not None else None
+    if found is not None:
+        return call_function(it, found, node, args, receiver)
     if isinstance(receiver, FabricObj):
         if name == "__init__":
             fabric_calls.configure(it, receiver, args)
@@ -331,7 +331,7 @@ def call_function(
     if _is_abstract(function):
         if isinstance(node, ast.Call):
             pass_arguments(it, node, args, detail=function.name)
-        return frozenset((derived(it, "call", node, function.name, argument_gradients(it, args)),))
+        return _left_open(it, frozenset((derived(it, "call", node, function.name, argument_gradients(it, args)),)))
     chain = it.frame.chain()
     deep = len(chain) > MAX_DEPTH or any(frame.function is function for frame in chain)
     if deep or _is_replaced(function) or _aside(it, function, chain, args, receiver):
@@ -349,7 +349,7 @@ def _aside(it: Interpreter, function: Function, chain: list[Frame], args: list[A
     """Whether a call leads too deep into functions that have nothing to do with Fabric.
 
     In another file these are followed to see what they do with a model that is set up, or what they make, and there
-    no further.
+    no further but for what a short one makes.
     """
     source = function.closure.source
     if it.is_relevant(function) and (it.deep or source is it.walked or source.relevance.acts(function.node)):
@@ -366,7 +366,17 @@ def _aside(it: Interpreter, function: Function, chain: list[Frame], args: list[A
     matters = _is_given_fabric(it, args, receiver)
     if len(aside) >= MAX_ASIDE:
         return True
-    return not matters and any(frame.source is not it.walked for frame in aside)
+    away = sum(frame.source is not it.walked for frame in aside)
+    if matters or not away:
+        return False
+    it.is_narrow = it.is_narrow or not it.deep
+    return not it.deep or away > 1 or not _is_short(function)
+
+
+def _left_open(it: Interpreter, value: Value) -> Value:
+    """What a method gives that only subclasses have."""
+    it.left_open |= value
+    return value
 
 
 def _is_given_fabric(it: Interpreter, args: list[Argument], receiver: Obj | None) -> bool:

@@ -58,7 +58,10 @@ def klass(it: Interpreter, stmt: ast.ClassDef) -> bool:
     made.bases = tuple(bases)
     made.kind = _kind(bases)
     it.store(stmt.name, frozenset((made,)))
-    _body(it, made, stmt.body)
+    if any(map(_sets_up, stmt.body)):
+        _run_body(it, made, stmt.body)
+    else:
+        _body(it, made, stmt.body)
     return True
 
 
@@ -76,6 +79,33 @@ def _kind(bases: list[Obj]) -> str:
         if kind:
             return kind
     return ""
+
+
+def _sets_up(stmt: ast.stmt) -> bool:
+    """Whether a statement in the body of a class sets something up, which is done when the class is made."""
+    call = stmt.value if isinstance(stmt, (ast.Expr, ast.Assign, ast.AnnAssign)) else None
+    func = call.func if isinstance(call, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr in known.SETUP_METHODS
+
+
+def _run_body(it: Interpreter, made: Class, body: list[ast.stmt]) -> None:
+    """The body of a class as code that is run, with names of its own that the methods do not see."""
+    from fabric_fix.analysis.statements import run
+
+    outer, inner = it.frame, it.frame_of_class(made.node)
+    it.state.replace(inner, {})
+    for stmt in body:
+        if isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            _method(it, made, stmt)
+            continue
+        it.frame = inner
+        run(it, [stmt])
+        it.frame = outer
+        if isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name):
+            made.annotations[stmt.target.id] = stmt.annotation
+    for name, value in it.state.table(inner).items():
+        it.set_field(made, name, value)
+    it.state.replace(inner, None)
 
 
 def _body(it: Interpreter, made: Class, body: list[ast.stmt]) -> None:

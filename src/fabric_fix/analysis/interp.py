@@ -148,6 +148,8 @@ class Interpreter:
         """What properties of objects gave when they were last asked for."""
         self.other_calls: set[ast.Call] = set()
         """Calls of something that an object holds, and that is no method of a Fabric."""
+        self.left_open: Value = EMPTY
+        """What methods gave that subclasses are to define."""
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []
         self._made: dict[Hashable, Obj] = {}
@@ -322,7 +324,15 @@ class Interpreter:
             found = found | (frozenset((obj,)) if inside is None else inside)
         if found != value:
             self.state.put(home, name, found)
+            self._note_fabric(home, name, found)
         return found
+
+    def _note_fabric(self, home: Frame, name: str, value: Value) -> None:
+        """Keep under which name a Fabric is imported, as an assignment does."""
+        for obj in value if len(value) == 1 else ():
+            statement = _import_of(home.node, name) if isinstance(obj, FabricObj) else None
+            if statement is not None:
+                self.bindings.setdefault(obj, {})[(home, name)] = statement
 
     def promote(self, value: Value, name: str, node: ast.AST) -> Value:
         """Objects of unknown origin behind a name that is known to be a Fabric's become Fabrics."""
@@ -448,6 +458,17 @@ class Interpreter:
             self._frames[key] = found
         return found
 
+    def frame_of_class(self, node: ast.ClassDef) -> Frame:
+        """The frame of the body of a class that is made here."""
+        key = (node, self.frame)
+        found = self._frames.get(key)
+        if found is None:
+            source = self.frame.source
+            found = Frame(node, source.scope(node), caller=self.frame, call_stmt=self.stmt, source=source)
+            found.closure, found.module = self.frame, self.frame.module
+            self._frames[key] = found
+        return found
+
     # --- what rules read ----------------------------------------------------------------------------------------------
 
     def wrapped(self) -> Iterable[Wrapped]:
@@ -469,6 +490,12 @@ def _is_secondary(name: str) -> bool:
 
 _NO_MATTER = frozenset({Function, External, Lazy, ModuleObj})
 """What names stand for that no rule asks for."""
+
+
+def _import_of(node: ast.AST, name: str) -> ast.stmt | None:
+    """The statement of a module or function that imports a name."""
+    imports = (part for part in ast.walk(node) if isinstance(part, (ast.Import, ast.ImportFrom)))
+    return next((part for part in imports if any((one.asname or one.name) == name for one in part.names)), None)
 
 
 def _is_lazy(obj: Obj) -> bool:

@@ -199,12 +199,33 @@ class Class(Obj):
         found = self.methods.get(name)
         if found is not None:
             return found
-        for base in self.bases:
-            if isinstance(base, Class) and base is not self:
-                found = base.method(name)
-                if found is not None:
-                    return found
-        return None
+        parents = self._parents()
+        if len(parents) < 2:
+            return parents[0].method(name) if parents else None
+        return next((cls.methods[name] for cls in self.lineage() if name in cls.methods), None)
+
+    def method_after(self, owner: Class, name: str) -> Function | None:
+        """The method that `super()` gives in a method of `owner`, when the object is one of this class."""
+        order = self.lineage()
+        start = order.index(owner) + 1 if owner in order else 0
+        rest = order[start:] if start else owner.lineage()[1:]
+        return next((cls.methods[name] for cls in rest if name in cls.methods), None)
+
+    def lineage(self) -> list[Class]:
+        """This class and those of the program that it inherits from, in the order in which Python asks them."""
+        parents = self._parents()
+        found = [self]
+        left = [*(parent.lineage() for parent in parents), parents]
+        while left := [order for order in left if order]:
+            behind = {cls for order in left for cls in order[1:]}
+            firsts = [order[0] for order in left]
+            chosen = next((cls for cls in firsts if cls not in behind), firsts[0])  # without one, Python refuses it
+            found.append(chosen)
+            left = [[cls for cls in order if cls is not chosen] for order in left]
+        return found
+
+    def _parents(self) -> list[Class]:
+        return [base for base in self.bases if isinstance(base, Class) and base is not self]
 
 
 class Instance(Obj):
