@@ -45,7 +45,7 @@ CASES = {case.name: case for case in load_cases()}
         (
             "joint_setup/function_inside_the_call_asks_for_shapes",
             "train.py:34",
-            "`by_shape` on line 30 of optim_util.py is given the model, and cannot be seen into here",
+            "`p.ndim` on line 5 of optim_util.py is another one for sharded parameters",
         ),
         ("backward_without_model/no_name_in_scope", "train.py:8", "has no name here: pass it to this function"),
     ],
