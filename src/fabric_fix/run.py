@@ -12,6 +12,7 @@ from fabric_fix.config import ConfigError, Configs, Settings
 from fabric_fix.deadline import PER_FILE, end_of
 from fabric_fix.prefilter import can_be_wrong, sorted_out
 from fabric_fix.problem import Problem, os_reason
+from fabric_fix.reading import content, read_file
 from fabric_fix.records import replace
 from fabric_fix.streams import emit, read_input, say
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from fabric_fix.recall import Recall
     from fabric_fix.report import Entry
     from fabric_fix.rule import Rule
-    from fabric_fix.surroundings import Candidates, ProgramFile
+    from fabric_fix.surroundings import Folders, ProgramFile
 
 STDIN = "<stdin>"
 """What reports call standard input that was given no name."""
@@ -69,7 +70,7 @@ class Run:
         """Those of them that matter by themselves, whether they are known from an earlier run or not."""
         self._candidates: dict[str, Candidate] = {}
         """These, and those around them that were looked for."""
-        self._folders: tuple[int, Candidates] | None = None
+        self._folders: tuple[int, Folders] | None = None
         self._projects: dict[str, list[ProgramFile]] = {}
         self._modules: dict[str, Modules] = {}
         self._shown = command_line
@@ -135,9 +136,8 @@ class Run:
             if index is not None and not candidate.named and index.is_irrelevant(candidate):
                 continue
             try:
-                with open(candidate.real, "rb", buffering=0) as stream:
-                    status = os.fstat(stream.fileno()) if index is not None else None
-                    data = stream.read()
+                status = os.stat(candidate.real) if index is not None else None
+                data = read_file(candidate.real)
             except OSError as error:
                 self._problems.append(Problem(candidate.path, f"cannot be read: {os_reason(error)}"))
                 continue
@@ -252,12 +252,12 @@ class Run:
             self._projects[root] = programs(root, self._seen, self._by_folder())
         return self._projects[root]
 
-    def _by_folder(self) -> Candidates:
+    def _by_folder(self) -> Folders:
         """The files of the run, and those around them that were looked for, by their folders."""
-        from fabric_fix.surroundings import by_folder
+        from fabric_fix.surroundings import Folders
 
         if self._folders is None or self._folders[0] != len(self._candidates):
-            self._folders = len(self._candidates), by_folder(self._candidates.values())
+            self._folders = len(self._candidates), Folders(self._candidates.values())
         return self._folders[1]
 
     def _mentioning(self, root: str, names: frozenset[str], places: Sequence[str]) -> list[ProgramFile]:
@@ -275,10 +275,8 @@ class Run:
         candidate = self._asked.get(real)
         if candidate is None or real in self._requested or candidate.left_out():
             return None
-        try:
-            with open(real, "rb", buffering=0) as stream:
-                data = stream.read()
-        except OSError:
+        data = content(real)
+        if data is None:
             return None
         return self._job(Request(candidate, data, project_root(os.path.dirname(real))))
 

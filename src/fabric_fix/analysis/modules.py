@@ -22,6 +22,7 @@ from fabric_fix.analysis.names import known_spellings
 from fabric_fix.analysis.paths import Paths
 from fabric_fix.analysis.relevance import Relevance, Unit
 from fabric_fix.digests import ABSENT, digest
+from fabric_fix.reading import content
 
 SHIFT = 10_000_000
 """Lines between the numbers of one file and those of the next."""
@@ -134,12 +135,7 @@ class Modules:
         if path in self._beside:
             return self._beside[path]
         if path not in self._bytes:
-            try:
-                with open(path, "rb", buffering=0) as stream:
-                    data: bytes | None = stream.read()
-            except OSError:
-                data = None
-            self._bytes[path] = data
+            self._bytes[path] = content(path)
         return self._bytes[path]
 
     def consulted(self) -> dict[str, str]:

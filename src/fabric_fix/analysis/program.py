@@ -126,9 +126,10 @@ class Program:
     def deepened(self) -> Program:
         """The same program with all that there is to look into, where fixes can be tried out."""
         if self.interpreter.is_narrow or (self.interpreter.modules.root == "") != (self.project.modules.root == ""):
-            return Program(
-                self.text, self.path, self.strategies, self.project, self.source.path, deadline=self.deadline
-            )
+            twin = copy(self)
+            twin.deep = True
+            twin._interpret()
+            return twin
         self.deep = True
         return self
 
