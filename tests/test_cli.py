@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -248,14 +248,14 @@ def test_bad_input_is_named_and_the_rest_is_done(arguments: tuple[str, ...], wor
 
 
 def test_unreadable_file_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    good, bad, really_open = put("good.py", FAULTY), put("bad.py", FAULTY), cast("Any", open)
+    good, bad, really_open = put("good.py", FAULTY), put("bad.py", FAULTY), os.open
 
-    def refuse(path: object, *arguments: Any, **options: Any) -> Any:
+    def refuse(path: str, *arguments: Any, **options: Any) -> int:
         if str(path) == str(bad.resolve()):
             raise PermissionError(13, "Permission denied", path)
         return really_open(path, *arguments, **options)
 
-    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr("os.open", refuse)
     assert Run(Mode.FIX, Settings()).files(["bad.py", "good.py"]) == 2
     assert capsys.readouterr().err.endswith("error: bad.py: cannot be read: Permission denied\n")
     assert good.read_text() == FIXED
