@@ -24,6 +24,7 @@ from fabric_fix.digests import ABSENT, FileDigests, digest
 from fabric_fix.discovery import Discovery
 from fabric_fix.engine import FileResult, Job, examine
 from fabric_fix.problem import Problem
+from fabric_fix.reading import read_file
 from fabric_fix.registry import all_rules
 from fabric_fix.run import Mode, Run
 
@@ -591,11 +592,11 @@ def many(project: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(recall, "SETTLED", -(10**18))
     read: list[str] = []
 
-    def opened(path: str, *arguments: object, **options: object) -> object:
+    def opened(path: str) -> bytes:
         read.append(os.path.basename(path))
-        return open(path, *arguments, **options)  # type: ignore[call-overload]
+        return read_file(path)
 
-    monkeypatch.setattr("fabric_fix.run.open", opened, raising=False)
+    monkeypatch.setattr("fabric_fix.run.read_file", opened)
     return read
 
 
