@@ -96,7 +96,12 @@ class MissingSetup(Rule):
                     message,
                     f"Insert `{plan.code}`",
                     edits,
-                    [*trial.hazards(), *trial.captures(trial.inserted_setups()), *_doubts(models)],
+                    [
+                        *trial.hazards(),
+                        *trial.captures(trial.inserted_setups()),
+                        *_doubts(models),
+                        *_initialising(program, plan),
+                    ],
                 )
             reason, plan = failure, next(candidates, None)
         return self.report(program, node, message, reason)
@@ -171,6 +176,18 @@ def _message(program: Program, missing: Missing, node: ast.expr) -> str:
 def _doubts(models: list[Obj]) -> list[str]:
     is_sure = all(surely_raw(model) for model in models)
     return [] if is_sure else ["the source does not show that the model is a raw one"]
+
+
+def _initialising(program: Program, plan: Plan) -> list[str]:
+    """What speaks against a set-up inside `init_module()`, which sets device and type for what is made in it."""
+    for node in program.syntax.ancestors(plan.anchor):
+        for item in node.items if isinstance(node, (ast.With, ast.AsyncWith)) else ():
+            name = getattr(getattr(item.context_expr, "func", None), "attr", "")
+            if name in ("init_module", "init_tensor", "sharded_model"):
+                return [
+                    f"it would be set up inside `{name}()` (line {item.context_expr.lineno}): move it below that block"
+                ]
+    return []
 
 
 def _alternatives(program: Program, models: Iterable[Obj]) -> list[list[Obj]]:
