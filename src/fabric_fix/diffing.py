@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from fabric_fix.engine import FileResult, MadeFix
+from fabric_fix.folders import is_below
 from fabric_fix.regions import touches
 from fabric_fix.tracking import Block, changed_blocks
 
@@ -36,7 +37,7 @@ def base_of(paths: Sequence[str]) -> str:
 
     here = os.getcwd()
     for folder in (here, repository_root(here)):
-        if folder is not None and all(path.startswith(folder.rstrip(os.sep) + os.sep) for path in paths):
+        if folder is not None and all(is_below(path, folder) for path in paths):
             return folder
     return os.path.commonpath([os.path.dirname(path) for path in paths])
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from fabric_fix.config import ConfigError, Configs, Settings
+from fabric_fix.folders import is_below
 from fabric_fix.ignoring import (
     NEVER_SOURCE,
     Patterns,
@@ -59,8 +60,7 @@ def is_excluded(settings: Settings, path: str, is_folder: bool) -> bool:
 def shown(path: str) -> str:
     """A path as the reports spell it: relative inside the working directory, else absolute."""
     absolute, here = os.path.abspath(path), os.getcwd()
-    inside = absolute.startswith(here.rstrip(os.sep) + os.sep)
-    return absolute[len(here.rstrip(os.sep)) + 1 :] if inside else absolute
+    return absolute[len(here.rstrip(os.sep)) + 1 :] if is_below(absolute, here) else absolute
 
 
 class Discovery:

@@ -6,6 +6,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from fabric_fix.folders import is_within
 from fabric_fix.records import Record
 
 if TYPE_CHECKING:
@@ -117,8 +118,9 @@ def project_root(folder: str) -> str:
 
 def _without_marks(folder: str) -> str:
     here = os.getcwd()
-    above = folder == here or folder.startswith(here.rstrip(os.sep) + os.sep)
-    return here if above and here not in (os.sep, os.path.realpath(os.path.expanduser("~"))) else folder
+    return (
+        here if is_within(folder, here) and here not in (os.sep, os.path.realpath(os.path.expanduser("~"))) else folder
+    )
 
 
 def patterns_above(folder: str) -> tuple[Patterns, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fabric_fix.config import ConfigError, Configs, Settings
 from fabric_fix.deadline import PER_FILE, end_of
+from fabric_fix.folders import is_below, is_within
 from fabric_fix.prefilter import can_be_wrong, sorted_out
 from fabric_fix.problem import Problem, os_reason
 from fabric_fix.reading import content, read_file
@@ -282,7 +283,7 @@ class Run:
 
     def _covers(self, root: str) -> bool:
         """Whether the run walks a whole project."""
-        return any(root == folder or root.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._walked)
+        return any(is_within(root, folder) for folder in self._walked)
 
     def _users_digest(self, request: Request) -> str:
         """Stands for the programs of a file's project that lead to it, as they are."""
@@ -298,7 +299,7 @@ class Run:
 
     def _project_files(self, root: str) -> list[str]:
         self._programs(root)
-        return sorted(real for real in self._candidates if real.startswith(root.rstrip(os.sep) + os.sep))
+        return sorted(real for real in self._candidates if is_below(real, root))
 
     def _take(self, result: FileResult) -> None:
         """Write a file, if that is what the run is for, and show the result."""

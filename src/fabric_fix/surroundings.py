@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Set
 from typing import TYPE_CHECKING, NamedTuple
 
+from fabric_fix.folders import is_within
 from fabric_fix.prefilter import BETWEEN_WORDS, chooses_strategy, is_relevant, names_fabric, sorted_out
 from fabric_fix.reading import content
 
@@ -53,7 +54,7 @@ def mentioning(root: str, folders: Folders, names: frozenset[str], places: Itera
 
     In a project of very many files they are looked for in the folders of the files at `places`, and above these.
     """
-    inside = [folder for folder in folders.files if _is_below(folder, root)]
+    inside = [folder for folder in folders.files if is_within(folder, root)]
     if sum(len(folders.files[folder]) for folder in inside) > MANY:
         near = {folder for place in places for folder in _folders_above(place, root)}
         inside = [folder for folder in inside if folder in near]
@@ -80,7 +81,7 @@ def programs(root: str, files: Iterable[tuple[Candidate, bytes]], folders: Folde
 
     Each is there once; they are sorted by their paths.
     """
-    inside = {one.real: (one, data) for one, data in files if _is_below(one.real, root)}
+    inside = {one.real: (one, data) for one, data in files if is_within(one.real, root)}
     using = {real for real, (one, data) in inside.items() if is_relevant(data) and not one.left_out()}
     near = {folder for real in using for folder in _folders_above(real, root)}
     naming = {real for real, (one, data) in inside.items() if names_fabric(data) and not one.left_out()}
@@ -99,10 +100,6 @@ def _choosing(near: Set[str], known: Set[str], folders: Folders) -> Iterator[tup
             folders.imported(candidate.real, data)  # which is asked for later, when there is nothing to wait for
             if chooses_strategy(data):
                 yield candidate, data
-
-
-def _is_below(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
 def _folders_above(path: str, root: str) -> list[str]:

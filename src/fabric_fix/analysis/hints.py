@@ -19,6 +19,7 @@ from fabric_fix.analysis import hint_readers, known
 from fabric_fix.analysis.assumptions import matches
 from fabric_fix.analysis.hint_commands import TELLING, Command, of_text
 from fabric_fix.analysis.possible import EXCLUDED
+from fabric_fix.folders import is_below
 from fabric_fix.ignoring import NEVER_SOURCE, Patterns, is_left_out, patterns_above, read_patterns
 from fabric_fix.records import Record
 from fabric_fix.strategies import normal_name
@@ -121,7 +122,7 @@ class Hints:
                 self._imported[hint.script] = hint_readers.imported(hint.script, self._root, self._text)
             return path in self._imported[hint.script]
         below = os.path.join(self._root, _home(hint.path))
-        if not path.startswith(below.rstrip(os.sep) + os.sep) or hint_readers.names_a_config(text):
+        if not is_below(path, below) or hint_readers.names_a_config(text):
             return False
         return bool(hint_readers.READS_CONFIGS.search(text))
 

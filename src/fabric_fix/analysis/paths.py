@@ -6,6 +6,7 @@ import contextlib
 import os
 
 from fabric_fix.analysis.known import LIBRARIES
+from fabric_fix.folders import is_within
 
 
 class Paths:
@@ -56,7 +57,7 @@ class Paths:
 
     def is_inside(self, path: str) -> bool:
         """Whether a real path is of this project."""
-        return path == self.root or path.startswith(self.root.rstrip(os.sep) + os.sep)
+        return is_within(path, self.root)
 
     def _places_of(self, folder: str) -> tuple[str, ...]:
         found = self._places.get(folder)
