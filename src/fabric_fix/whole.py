@@ -48,6 +48,7 @@ class Whole:
         self._unasked = unasked
         self._flagged: set[str] = set()
         """The real paths of files that something may be found in, as the others were at first or have become."""
+        self._makers: dict[str, frozenset[str]] = {}
 
     def results(self, jobs: Iterable[Job]) -> list[FileResult]:
         """The results of the jobs, in their order; then those of files that only others make matter."""
@@ -79,7 +80,13 @@ class Whole:
         root = job.around.root
         if root is None or job.around.is_shown or names_fabric(job.data):
             return result
-        return replace(result, is_open=any(makes_fabric(file.data) for file in self._context(root)))
+        return replace(result, is_open=bool(self._makers_in(root)))
+
+    def _makers_in(self, root: str) -> frozenset[str]:
+        """The files of a project that make a Fabric, by their real paths."""
+        if root not in self._makers:
+            self._makers[root] = frozenset(file.real for file in self._context(root) if makes_fabric(file.data))
+        return self._makers[root]
 
     def _with_users(self, jobs: list[Job], results: list[FileResult], around: list[FileResult]) -> set[str]:
         """Examine those again that other files have a say in; gives the files that are tied to others."""
@@ -129,9 +136,9 @@ class Whole:
     def _silent(self, root: str, jobs: Sequence[Job]) -> Iterator[Job]:
         """Visits to jobs that do not name Fabric, and lead to a file that makes one."""
         silent = [job for job in jobs if not names_fabric(job.data) and not job.around.is_shown]
-        makers = {file.real for file in self._context(root) if makes_fabric(file.data)} if silent else set[str]()
+        makers = self._makers_in(root) if silent else frozenset[str]()
         for job in silent if makers else ():
-            yield replace(job, around=replace(job.around, targets=frozenset(makers)), visit_only=True)
+            yield replace(job, around=replace(job.around, targets=makers), visit_only=True)
 
     def _visits_of_others(
         self, jobs: Sequence[Job], visited: set[str], results: Sequence[FileResult]

@@ -186,12 +186,7 @@ class Modules:
 
     def importers(self, target: str, candidates: Iterable[str]) -> list[str]:
         """The candidates (real paths) whose imports lead to a file, sorted; tests lead to tests only."""
-        tested = is_test(target, self.root)
-        return [
-            path
-            for path in sorted(set(candidates))
-            if path != target and (tested or not is_test(path, self.root)) and target in self.reach(path)
-        ]
+        return [path for path in sorted(set(candidates)) if self.leads_to(path, {target})]
 
     def leads_to(self, path: str, targets: Set[str]) -> bool:
         """Whether the imports of a file lead to one of some others; tests lead to tests only."""

@@ -69,7 +69,7 @@ class _Editor(cst.CSTTransformer):
                 self.touched.append(self.located.range_of_span(span))
         if isinstance(edit, ReplaceExpression):
             self.expressions[id(self.located.expression(edit.span))] = edit
-        elif isinstance(edit, AddArgument | RemoveArgument | NameArgument):
+        elif isinstance(edit, ArgumentEdit):
             self.calls.setdefault(id(self.located.expression(edit.call)), []).append(edit)
         elif isinstance(edit, BindResult | ReplaceTargets):
             self.smalls[id(self.located.statement(edit.statement))] = edit
